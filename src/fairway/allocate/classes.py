@@ -1,0 +1,218 @@
+"""The reduction that comes first: identical jobs become one class, and the answer is expanded again.
+
+Jobs are identical when a policy cannot tell them apart: equal rates, equal scale factor, equal demand, and equal rates
+beside any other job. The objectives are convex or monotone and treat equals alike, so an allocation that gives all
+members of a class the same is among the best, and solving for classes changes nothing but the size. Classes come in an
+order that depends on their features only, which makes every decision independent of the order and the names of jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
+from fairway.allocate.problem import Pairs, Problem
+
+_Hashes = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """C classes of identical jobs competing for the same workers.
+
+    `member[i]` is the class of job i, -1 if it can run nowhere; `example[c]` one job of class c; `counts[c]` how many
+    there are. `rates` and `scale_factors` are those of one job. In `pairs`, positions are classes.
+    """
+
+    problem: Problem
+    member: IntArray
+    example: IntArray
+    counts: FloatArray
+    rates: FloatArray
+    scale_factors: FloatArray
+    capacity: FloatArray
+    pairs: Pairs | None
+
+    @classmethod
+    def of(
+        cls, problem: Problem, features: Sequence[FloatArray], *, space_sharing: bool, merge: bool = True
+    ) -> Classes:
+        """Group the jobs that agree in their rates, scale factors, pairs and the given features (one value per job)."""
+        jobs = np.flatnonzero(problem.can_run)
+        pairs = problem.shareable if space_sharing else None
+        table = np.column_stack([problem.rates, problem.scale_factors, *features])[jobs]
+        hashes = _hash_rows(table)
+        if pairs is not None:
+            hashes = _refine(hashes, jobs, pairs, len(problem))
+        order = np.argsort(hashes, kind="stable")
+        fresh = np.ones(len(order), dtype=bool)
+        np.not_equal(hashes[order[1:]], hashes[order[:-1]], out=fresh[1:])
+        if not merge or not (fresh.all() or _merges(fresh, order, table, jobs, pairs, len(problem))):
+            fresh[:] = True
+        example = order[fresh]
+        group = np.empty_like(order)
+        group[order] = np.cumsum(fresh) - 1
+        member = np.full(len(problem), -1, dtype=np.int64)
+        member[jobs] = group
+        return cls(
+            problem=problem,
+            member=member,
+            example=jobs[example],
+            counts=np.bincount(group, minlength=len(example)).astype(float),
+            rates=problem.rates[jobs[example]],
+            scale_factors=problem.scale_factors[jobs[example]],
+            capacity=problem.workers,
+            pairs=None if pairs is None else _class_pairs(pairs, member),
+        )
+
+    def __len__(self) -> int:
+        return len(self.example)
+
+    @cached_property
+    def fastest(self) -> FloatArray:
+        """The highest rate that a job of each class can have, alone or beside another."""
+        fastest: FloatArray = self.rates.max(axis=1, initial=0.0)
+        if self.pairs is not None:
+            np.maximum.at(fastest, self.pairs.first, self.pairs.rates[:, :, 0].max(axis=1))
+            np.maximum.at(fastest, self.pairs.second, self.pairs.rates[:, :, 1].max(axis=1))
+        return fastest
+
+    def within(self, time: FloatArray, types: BoolArray) -> Classes:
+        """The same jobs, each with only a part of its time, on some of the types.
+
+        A job with half of its time is one that makes half the rate on half the workers all of the time.
+        """
+        return replace(
+            self,
+            rates=np.where(types, self.rates, 0.0) * time[:, None],
+            scale_factors=self.scale_factors * time,
+            capacity=np.where(types, self.capacity, 0.0),
+        )
+
+    def of_jobs(self, values: FloatArray) -> FloatArray:
+        """The value of one job of each class."""
+        return values[self.example]
+
+    def expand(self, alone: FloatArray) -> FloatArray:
+        """Shares of every job in the problem, from those of one job of each class."""
+        shares = np.zeros((len(self.problem), len(self.capacity)))
+        known = self.member >= 0
+        shares[known] = alone[self.member[known]]
+        return shares
+
+    def expand_pairs(self, together: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Rows of job pairs from the total time of each pair of classes, so that every member gets the same.
+
+        Between two classes, walking along both at once spreads the time over at most |A| + |B| - 1 pairs; within one
+        class, a ring gives every member two partners.
+        """
+        assert self.pairs is not None
+        members = [np.flatnonzero(self.member == position) for position in range(len(self))]
+        first, second, shares = [], [], []
+        for position in np.flatnonzero(together.any(axis=1)):
+            left, right = members[self.pairs.first[position]], members[self.pairs.second[position]]
+            if self.pairs.first[position] == self.pairs.second[position]:
+                a, b, part = _ring(left)
+            else:
+                a, b, part = _walk(left, right)
+            first.append(a)
+            second.append(b)
+            shares.append(part[:, None] * together[position])
+        if not first:
+            nothing = np.zeros(0, dtype=np.int64)
+            return nothing, nothing, np.zeros((0, len(self.capacity)))
+        return _in_order(np.concatenate(first), np.concatenate(second), np.concatenate(shares))
+
+
+def _hash_rows(table: FloatArray) -> _Hashes:
+    """One number per row; equal rows agree."""
+    bits = np.ascontiguousarray(table + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0
+    columns = _mix(np.arange(1, table.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
+    return _mix(np.add.reduce(_mix(bits) * columns, axis=1, dtype=np.uint64))
+
+
+def _mix(hashes: _Hashes) -> _Hashes:
+    """The finaliser of splitmix64: every bit of the input reaches every bit of the output."""
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return hashes ^ (hashes >> np.uint64(31)) ^ np.uint64(0x9E3779B97F4A7C15)
+
+
+def _merges(
+    fresh: BoolArray, order: IntArray, table: FloatArray, jobs: IntArray, pairs: Pairs | None, total: int
+) -> bool:
+    """Whether jobs of equal hash really are alike (`fresh` marks the first of each in this order)."""
+    group = np.empty_like(order)
+    group[order] = np.cumsum(fresh) - 1
+    if not np.array_equal(table, table[order[fresh][group]]):
+        return False
+    return pairs is None or _interchangeable(group, jobs, pairs, total)
+
+
+def _refine(hashes: _Hashes, jobs: IntArray, pairs: Pairs, total: int) -> _Hashes:
+    """Mix into each job's hash what it is beside whom, whatever the order of its pairs."""
+    everyone = np.zeros(total, dtype=np.uint64)
+    everyone[jobs] = hashes
+    one, two = _hash_rows(pairs.rates[:, :, 0]), _hash_rows(pairs.rates[:, :, 1])
+    refined = everyone.copy()
+    np.add.at(refined, pairs.first, _mix(_mix(everyone[pairs.second] ^ one) ^ two))
+    np.add.at(refined, pairs.second, _mix(_mix(everyone[pairs.first] ^ two) ^ one))
+    return _mix(refined)[jobs]
+
+
+def _interchangeable(group: IntArray, jobs: IntArray, pairs: Pairs, total: int) -> bool:
+    """Whether any member of a class can stand for any other: all their pairs are there, at the same rates."""
+    member = np.full(total, -1, dtype=np.int64)
+    member[jobs] = group
+    counts = np.bincount(group)
+    a, b, rates = _ordered(pairs, member)
+    keys, found, inverse, seen = np.unique(
+        a * len(counts) + b, return_index=True, return_inverse=True, return_counts=True
+    )
+    one, two = keys // len(counts), keys % len(counts)
+    expected = np.where(one == two, counts[one] * (counts[one] - 1) // 2, counts[one] * counts[two])
+    mirrored = (one[inverse] != two[inverse]) | (rates[:, :, 0] == rates[:, :, 1]).all(axis=1)
+    return bool((seen == expected).all() and mirrored.all() and np.array_equal(rates, rates[found[inverse]]))
+
+
+def _ordered(pairs: Pairs, member: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """The classes of each pair, lower one first, with its rates in the same order."""
+    a, b = member[pairs.first], member[pairs.second]
+    rates = np.where((a > b)[:, None, None], pairs.rates[:, :, ::-1], pairs.rates)
+    return np.minimum(a, b), np.maximum(a, b), rates
+
+
+def _class_pairs(pairs: Pairs, member: IntArray) -> Pairs:
+    a, b, rates = _ordered(pairs, member)
+    classes = int(member.max()) + 1
+    _, found = np.unique(a * classes + b, return_index=True)
+    return Pairs(a[found], b[found], rates[found])
+
+
+def _walk(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Split one unit over pairs so that all of `left` get the same, and all of `right` (the north-west corner rule)."""
+    ends = np.union1d(np.arange(1, len(left) + 1) * len(right), np.arange(1, len(right) + 1) * len(left))
+    starts = np.concatenate([[0], ends[:-1]])
+    return left[starts // len(right)], right[starts // len(left)], (ends - starts) / (len(left) * len(right))
+
+
+def _ring(members: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Split one unit over pairs of neighbours so that all members get the same."""
+    if len(members) == 2:
+        return members[:1], members[1:], np.ones(1)
+    return members, np.roll(members, -1), np.full(len(members), 1.0 / len(members))
+
+
+def _in_order(first: IntArray, second: IntArray, shares: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Lower job first in every pair, pairs sorted, those that stand there twice added up."""
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    size = int(high.max()) + 1
+    keys, inverse = np.unique(low * size + high, return_inverse=True)
+    total = np.zeros((len(keys), shares.shape[1]))
+    np.add.at(total, inverse, shares)
+    return keys // size, keys % size, total

@@ -1,0 +1,144 @@
+"""Water filling: raise everyone's level together; who can rise no further stays, the others go on (Gavel §4.3).
+
+The result is lexicographically max-min: no job can have more without taking from one that has no more than it. The
+original finds the jobs that are stuck by a mixed-integer program after each rise. Linear duality answers the same
+question: a job is stuck when raising it would cost something at the prices that prove that the level cannot rise.
+
+With jobs alone this takes at most one rise per accelerator type. When prices prove a level, the types with a price are
+exhausted for good by the jobs that are stuck; the others live on free types from then on, and until a free type runs
+out each of them stops exactly at its own cap, its full time on the fastest free type. Pairs have no such caps: there,
+each rise is a linear program, and its dual values name the jobs that are stuck.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairway.allocate.arrays import BoolArray, FloatArray
+from fairway.allocate.classes import Classes
+from fairway.allocate.levels import highest_affordable, meets
+from fairway.allocate.program import Program
+from fairway.allocate.solution import Solution
+from fairway.allocate.stretch import Market
+from fairway.allocate.teams import Teams
+
+_ROUNDING = 1e-8
+"""Slacks, prices and rises below this, relative to the whole, are rounding."""
+
+_STUCK = 1e-7
+"""Relative to the largest, a smaller worth is noise of the solver."""
+
+
+def fill(classes: Classes, teams: Teams, warm_prices: FloatArray | None = None) -> tuple[Solution, FloatArray]:
+    """The lexicographic max-min solution, and the amount of service that each class ends up with."""
+    unit = classes.of_jobs(classes.problem.proportional_throughputs) / classes.scale_factors
+    if classes.pairs is None:
+        filled = _fill_by_prices(classes, teams, unit, warm_prices)
+        if filled is not None:
+            return filled
+    return _fill_by_programs(Program(classes, unit), teams, unit)
+
+
+@dataclass(frozen=True, slots=True)
+class _TeamCurve:
+    """The rate that each job demands at a level of the tree: its amount times the rate of one unit of service.
+
+    Of a job that is frozen, only what is left for the free types to do.
+    """
+
+    teams: Teams
+    caps: FloatArray
+    unit: FloatArray
+    frozen: BoolArray
+    left: FloatArray
+
+    def demand(self, level: float) -> FloatArray:
+        return np.where(self.frozen, self.left, self.teams.amounts(level, self.caps) * self.unit)
+
+    def slope(self, level: float) -> FloatArray:
+        step = 1e-7 * level
+        return (self.demand(level) - self.demand(level - step)) / step
+
+
+def _fill_by_prices(
+    classes: Classes, teams: Teams, unit: FloatArray, warm_prices: FloatArray | None = None
+) -> tuple[Solution, FloatArray] | None:
+    """Rise by rise; None if rounding leads astray (demands that are not met, a rise that uses up no type).
+
+    After a rise, the types that it exhausted leave the problem, together with the time that anyone spends there. A job
+    that is stuck stays with the time and the rate that it has on free types, as it may have a choice among them.
+    """
+    size, types = classes.rates.shape
+    exhausted, frozen = np.zeros(types, dtype=bool), np.zeros(size, dtype=bool)
+    caps, left, time = classes.fastest / unit, np.zeros(size), np.ones(size)
+    settled = np.zeros_like(classes.rates)
+    first: tuple[float, FloatArray] | None = None
+    while not exhausted.all():
+        reduced = classes.within(time, ~exhausted)
+        market = Market(reduced, warm_prices)
+        curve = _TeamCurve(teams, caps, unit, frozen, left)
+        affordable = highest_affordable(market, curve, teams.full_level(caps))
+        amounts, shares = teams.amounts(affordable.level, caps), market.shares(affordable.stretched)
+        if not meets(reduced, shares, curve.demand(affordable.level)):
+            return None
+        proof = affordable.budgets
+        if proof is not None:
+            used = reduced.counts * reduced.scale_factors @ shares
+            full = market.open(used >= reduced.capacity * (1 - _ROUNDING))
+            proof = np.where(full & (proof > _ROUNDING), proof, 0.0)
+        prices = market.prices(proof, curve.demand(affordable.level), curve.slope(affordable.level))
+        first = first or (affordable.level, prices)
+        shares = settled + shares * time[:, None]
+        gone = market.everywhere(proof) > 0
+        free = np.where(exhausted | gone, 0.0, classes.rates).max(axis=1, initial=0.0) / unit
+        frozen |= (market.slope > 0) | (shares[:, gone].sum(axis=1) > _ROUNDING)
+        higher = np.where(frozen, amounts, np.clip(free, amounts, caps))
+        if not (higher > amounts * (1 + _ROUNDING)).any():
+            value, factor = teams.root_level(amounts), min(affordable.stretched.factor, 1.0)
+            return Solution(value * factor, value, shares, None, _prices_of(value, *first)), amounts
+        if not gone.any():
+            return None
+        exhausted |= gone
+        caps, settled = higher, np.where(exhausted, shares, 0.0)
+        time = np.where(frozen, np.maximum(1.0 - settled.sum(axis=1), 0.0), 1.0)
+        # Nobody holds on to a free type for the sake of what is only rounding of its level.
+        left = np.maximum(np.einsum("ij,ij->i", classes.rates, shares - settled) - _ROUNDING * amounts * unit, 0.0)
+        warm_prices = None
+    return None
+
+
+def _fill_by_programs(program: Program, teams: Teams, unit: FloatArray) -> tuple[Solution, FloatArray]:
+    # Nobody has a cap until it is stuck: a bound that is out of reach stands for that.
+    caps = np.full_like(unit, 1e9 * float((program.classes.fastest / unit).max()))
+    level, amounts = 0.0, np.zeros_like(unit)
+    first: tuple[float, FloatArray] | None = None
+    while True:
+        step = level or 1.0
+        rising = (teams.amounts(level + step, caps) - amounts) / step
+        if not (rising > 0).any():
+            break
+        # What has been reached is kept but for rounding: a program without any room can be beyond a solver.
+        optimum = program.maximise_level(amounts * unit * (1 - _ROUNDING), rising * unit)
+        level += max(optimum.value, 0.0)
+        first = first or (level, optimum.prices)
+        amounts = teams.amounts(level, caps)
+        worth = optimum.worth * rising * unit
+        stuck = (worth >= _STUCK * worth.max()) & (rising > 0)
+        caps = np.where(stuck, amounts, caps)
+    assert first is not None, "at the start, everyone who can run anywhere can rise"
+    value, missed = teams.root_level(amounts), optimum.bound - optimum.value
+    prices = _prices_of(value, *first)
+    return Solution(value, value + missed, optimum.alone, optimum.together, prices), amounts
+
+
+def _prices_of(value: float, first_level: float, first_prices: FloatArray) -> FloatArray | None:
+    """What more workers would add to the lowest amount per weight at the top of the tree.
+
+    Where that one stopped at the first rise, the prices that prove it; nothing where it stopped before, at its own cap.
+    Where it went on, several rises have a part in it, and there is no one price.
+    """
+    if value > first_level * (1 + _ROUNDING):
+        return None
+    return first_prices if value >= first_level * (1 - _ROUNDING) else np.zeros_like(first_prices)

@@ -1,0 +1,71 @@
+"""Finish-time fairness: nobody should finish much later than on an equal share of the cluster (Themis; Gavel §4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from fairway.allocate.allocation import Allocation
+from fairway.allocate.arrays import FloatArray
+from fairway.allocate.classes import Classes
+from fairway.allocate.levels import raise_along
+from fairway.allocate.policies.common import nothing_to_do, warm_prices
+from fairway.allocate.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class FinishTimeFairness:
+    """Minimise max_m rho_m, rho_m = (elapsed_m + steps_m / rate_m) / (isolated_elapsed_m + steps_m / isolated_m).
+
+    isolated_m is the rate on 1/n of every type. As in the original, weights count only with space sharing, where rate_m
+    is divided by the weight; `weighted` makes them count always. `reference` names the type whose rate stands for all
+    when `agnostic`; by default that is the mean over the workers.
+    """
+
+    name: ClassVar[str] = "finish-time-fairness"
+    agnostic: bool = False
+    space_sharing: bool = False
+    weighted: bool = False
+    reference: str | None = None
+
+    def allocate(self, problem: Problem) -> Allocation:
+        """Decide the shares of one problem."""
+        steps = problem.needs_steps(self.name)
+        view = problem.agnostic(self.reference) if self.agnostic else problem
+        work = steps * view.weights if self.weighted or self.space_sharing else steps
+        with np.errstate(divide="ignore", invalid="ignore"):
+            alone = view.isolated_elapsed + np.where(steps > 0, steps / view.isolated_throughputs, 0.0)
+        classes = Classes.of(view, [work, view.elapsed, alone], space_sharing=self.space_sharing)
+        curve = _FinishTimes(classes.of_jobs(work), classes.of_jobs(view.elapsed), classes.of_jobs(alone))
+        if not curve.work.any():
+            return nothing_to_do(self.name, problem, sense="min")
+        solution = raise_along(classes, curve, -curve.ratio(classes.fastest), warm_prices(problem))
+        ratio, bound = curve.ratio(solution.rates(classes)), -solution.bound
+        return solution.allocation(
+            self.name, problem, classes, objective=ratio, sense="min", gap=max(ratio - bound, 0.0) / bound
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _FinishTimes:
+    """The rate that keeps a job's rho at -level: work / (rho * alone - elapsed), convex and increasing in the level."""
+
+    work: FloatArray
+    elapsed: FloatArray
+    alone: FloatArray
+
+    def demand(self, level: float) -> FloatArray:
+        return self.work / self._time_left(level)
+
+    def slope(self, level: float) -> FloatArray:
+        return self.work * self.alone / self._time_left(level) ** 2
+
+    def _time_left(self, level: float) -> FloatArray:
+        return np.where(self.work > 0, -level * self.alone - self.elapsed, 1.0)
+
+    def ratio(self, rates: FloatArray) -> float:
+        """The highest rho at these rates."""
+        busy = self.work > 0
+        return float(((self.elapsed[busy] + self.work[busy] / rates[busy]) / self.alone[busy]).max())

@@ -1,0 +1,36 @@
+"""The least time until all jobs are done (Gavel §4.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairway.allocate.allocation import Allocation
+from fairway.allocate.classes import Classes
+from fairway.allocate.levels import raise_level
+from fairway.allocate.policies.common import nothing_to_do, warm_prices
+from fairway.allocate.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Makespan:
+    """Minimise max_m steps_m / rate_m: raise 1/T, of which every job demands its steps left as a rate.
+
+    `reference` names the type whose rate stands for all when `agnostic`; by default that is the mean over the workers.
+    """
+
+    name: ClassVar[str] = "makespan"
+    agnostic: bool = False
+    space_sharing: bool = False
+    reference: str | None = None
+
+    def allocate(self, problem: Problem) -> Allocation:
+        """Decide the shares of one problem."""
+        steps = problem.needs_steps(self.name)
+        view = problem.agnostic(self.reference) if self.agnostic else problem
+        classes = Classes.of(view, [steps], space_sharing=self.space_sharing)
+        if not classes.of_jobs(steps).any():
+            return nothing_to_do(self.name, problem, sense="min")
+        solution = raise_level(classes, classes.of_jobs(steps), warm_prices(problem))
+        seconds = 1.0 / solution.value
+        return solution.allocation(self.name, problem, classes, objective=seconds, sense="min", per_value=seconds**2)

@@ -1,0 +1,35 @@
+"""Max-min fairness, which is least attained service when all accelerators are alike (Gavel §4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairway.allocate.allocation import Allocation
+from fairway.allocate.classes import Classes
+from fairway.allocate.levels import raise_level
+from fairway.allocate.policies.common import nothing_to_do, warm_prices
+from fairway.allocate.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class MaxMinFairness:
+    """Maximise the lowest level of any job, where level_m = s_m * rate_m / (w_m * proportional_m).
+
+    rate_m is the effective throughput, w_m the weight (a job of weight 5 gets five times the normalised throughput) and
+    s_m the scale factor: a job on one worker gets s times the time of a gang of s.
+    """
+
+    name: ClassVar[str] = "max-min-fairness"
+    agnostic: bool = False
+    space_sharing: bool = False
+
+    def allocate(self, problem: Problem) -> Allocation:
+        """Decide the shares of one problem."""
+        view = problem.agnostic() if self.agnostic else problem
+        per_level = view.weights * view.proportional_throughputs / view.scale_factors
+        classes = Classes.of(view, [per_level], space_sharing=self.space_sharing)
+        if not len(classes):
+            return nothing_to_do(self.name, problem)
+        solution = raise_level(classes, classes.of_jobs(per_level), warm_prices(problem))
+        return solution.allocation(self.name, problem, classes, objective=solution.value)

@@ -1,0 +1,22 @@
+"""What a policy is: parameters, a name and one verb."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol, runtime_checkable
+
+from fairway.allocate.allocation import Allocation
+from fairway.allocate.problem import Problem
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Decides one problem, from nothing but the problem: no clock, no I/O, no memory, no chance but its seed.
+
+    `check_policy` tests any class that claims to be one.
+    """
+
+    name: ClassVar[str]
+
+    def allocate(self, problem: Problem) -> Allocation:
+        """Decide the shares of one problem."""
+        ...

@@ -1,0 +1,90 @@
+"""The command `fairway`: what it offers, and how anything that goes wrong is told.
+
+Whatever is wrong with what was given is one line on standard error and exit status 2; commands raise it as `InputError`
+or `OSError` and need not care. Nothing heavy is imported before a command that needs it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from fairway.cli.allocate import allocate
+from fairway.cli.policies import policies
+from fairway.errors import FairwayError, InputError
+
+
+class _Commands(TyperGroup):
+    """Turns what commands raise into a line and an exit status; Ctrl-C and a closed pipe are left to Typer."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            raise _failure(error, 2) from None
+        except FairwayError as error:
+            raise _failure(error, 1) from None
+        except BrokenPipeError:
+            raise
+        except UnicodeEncodeError as error:
+            _drop_output()
+            problem = f"standard output cannot show {error.object[error.start]!a} in {error.encoding}"
+            raise _failure(InputError(f"{problem}; set PYTHONIOENCODING=utf-8 or use --json FILE"), 2) from None
+        except OSError as error:
+            _drop_output()
+            raise _failure(error, 2) from None
+
+
+def _failure(error: Exception, status: int) -> typer.Exit:
+    typer.echo(f"fairway: {' '.join(str(error).splitlines())}", err=True)
+    return typer.Exit(status)
+
+
+def _drop_output() -> None:
+    """Let go of output that could not be written, or Python would try once more, and complain, at the very end."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+    except OSError:  # standard output is not a file of its own, as in tests
+        pass
+
+
+app = typer.Typer(
+    name="fairway",
+    cls=_Commands,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(allocate)
+app.command()(policies)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+
+        try:
+            typer.echo(f"fairway {version('fairway')}")
+        except PackageNotFoundError:
+            typer.echo("fairway, version unknown: it is not installed")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Schedule machine learning on clusters of mixed accelerators."""
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,28 @@
+"""The built-in catalog: 26 training job types on three accelerator types, for trying things without a profile.
+
+The rates are of gangs that have their workers to themselves, to four significant digits, from
+stanford-futuredata/gavel, simulation_throughputs.json, MIT licence, (c) 2020 Stanford Future Data Systems;
+Narayanan et al., OSDI 2020. They are good for comparing policies, not for predicting another cluster. Gangs of 2, 4 and
+8 are there for the 19 job types that can be distributed. A rate of 0 (ResNet-50 with batch size 128 on several K80s)
+says that the job does not fit in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from types import MappingProxyType
+
+from fairway.profiles.csv_table import parse_csv
+from fairway.profiles.tables import ThroughputTable
+
+PRICES: Mapping[str, float] = MappingProxyType({"v100": 0.74, "p100": 0.43, "k80": 0.135})
+"""Dollars per worker and hour on Google Cloud at the time: the constants of the original."""
+
+
+@cache
+def builtin() -> ThroughputTable:
+    """The table of the catalog."""
+    file = resources.files("fairway.profiles") / "catalog.csv"
+    return parse_csv(file.read_text(encoding="utf-8"), file.name)

@@ -1,0 +1,251 @@
+"""Every policy against the published results of the original implementation, and against exact optima beside them.
+
+The cases hold instances, the original's allocations with their objectives, and optima found by an independent solver.
+Here the objectives are computed from the allocation and the instance alone, by the formulas that come with the cases.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairway import POLICIES, Allocation, Cluster, Job, Pair, Problem, policy_of
+from fairway.allocate.arrays import FloatArray
+
+NAMES = {
+    "max_min_fairness": "max-min-fairness:agnostic",
+    "max_min_fairness_perf": "max-min-fairness",
+    "max_min_fairness_packed": "max-min-fairness:space-sharing",
+    "max_min_fairness_water_filling": "water-filling:agnostic",
+    "max_min_fairness_water_filling_perf": "water-filling",
+    "max_min_fairness_water_filling_packed": "water-filling:space-sharing",
+    "finish_time_fairness": "finish-time-fairness:agnostic,reference=v100",
+    "finish_time_fairness_perf": "finish-time-fairness",
+    "finish_time_fairness_packed": "finish-time-fairness:space-sharing",
+    "min_total_duration": "makespan:agnostic,reference=v100",
+    "min_total_duration_perf": "makespan",
+    "min_total_duration_packed": "makespan:space-sharing",
+    "max_sum_throughput_perf": "max-throughput",
+    "max_sum_throughput_normalized_by_cost_perf": "min-cost",
+    "max_sum_throughput_normalized_by_cost_perf_SLOs": "min-cost-slo",
+    "max_sum_throughput_normalized_by_cost_packed_SLOs": "min-cost-slo:space-sharing",
+}
+"""The original's names, and ours."""
+
+RULES = {
+    "fifo": "fifo:agnostic",
+    "fifo_perf": "fifo",
+    "fifo_packed": "fifo:space-sharing",
+    "gandiva": "gandiva",
+    "isolated": "isolated",
+}
+"""Policies that follow a rule: nothing to compare but that the shares fit."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """An instance, and the rates of every pair of job types."""
+
+    record: dict[str, Any]
+    pair_rates: dict[str, Any]
+
+    @cached_property
+    def jobs(self) -> list[dict[str, Any]]:
+        return list(self.record["jobs"])
+
+    def column(self, name: str) -> FloatArray:
+        return np.array([np.nan if job[name] is None else job[name] for job in self.jobs], dtype=float)
+
+    @cached_property
+    def types(self) -> list[str]:
+        return list(self.record["cluster"])
+
+    @cached_property
+    def workers(self) -> FloatArray:
+        return np.array([self.record["cluster"][name] for name in self.types], dtype=float)
+
+    @cached_property
+    def rates(self) -> FloatArray:
+        return np.array([[job["throughputs"][name] for name in self.types] for job in self.jobs])
+
+    def shared_rates(self, first: int, second: int) -> FloatArray:
+        one, two = (str((self.jobs[job]["job_type"], self.jobs[job]["scale_factor"])) for job in (first, second))
+        return np.array([self.pair_rates[name][one][two] for name in self.types])
+
+    def problem(self, *, pairs: bool) -> Problem:
+        jobs = [
+            Job(
+                id=str(job["id"]),
+                throughputs=job["throughputs"],
+                scale_factor=job["scale_factor"],
+                weight=job["priority_weight"],
+                steps_left=job["num_steps_remaining"],
+                elapsed=job["time_since_start"],
+                isolated_elapsed=job["cumulative_isolated_time"],
+                slo_seconds=job["slo_seconds"],
+            )
+            for job in self.jobs
+        ]
+        shared = []
+        for a in range(len(jobs)):
+            for b in range(a + 1, len(jobs)):
+                if pairs and jobs[a].scale_factor == jobs[b].scale_factor:
+                    rates = self.shared_rates(a, b).tolist()
+                    shared.append(Pair((jobs[a].id, jobs[b].id), dict(zip(self.types, map(tuple, rates), strict=True))))
+        return Problem.of(Cluster(self.record["cluster"], self.record["instance_costs"]), jobs, shared)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """An allocation of a case, as printed, with everything that the formulas need."""
+
+    case: Case
+    rows: list[tuple[list[int], FloatArray]]
+
+    @classmethod
+    def of(cls, case: Case, allocation: Allocation) -> Scored:
+        rows = [
+            ([int(name) for name in row["jobs"]], np.array([row["shares"].get(name, 0.0) for name in case.types]))
+            for row in allocation.to_dict()["allocation"]
+        ]
+        return cls(case, rows)
+
+    def faults(self) -> list[str]:
+        """How the shares break the rules, if they do."""
+        scale = self.case.column("scale_factor")
+        busy, used = np.zeros(len(self.case.jobs)), np.zeros(len(self.case.types))
+        found = []
+        for jobs, shares in self.rows:
+            busy[jobs] += shares.sum()
+            used += scale[jobs[0]] * shares
+            if (shares < -1e-7).any():
+                found.append(f"negative share of {jobs}")
+            if len(set(scale[jobs])) > 1:
+                found.append(f"{jobs} have different gangs")
+            if ((scale[jobs[0]] > self.case.workers) & (shares > 0)).any():
+                found.append(f"{jobs} run where the gang does not fit")
+        if (busy > 1 + 1e-4).any():
+            found.append(f"a job runs {busy.max()} of the time")
+        if (used > self.case.workers + 1e-4 * np.maximum(self.case.workers, 1)).any():
+            found.append(f"{used.tolist()} workers in use of {self.case.workers.tolist()}")
+        return found
+
+    def effective(self, rates: FloatArray | None = None) -> FloatArray:
+        """eff_i, on the true rates or on the given ones."""
+        alone = self.case.rates if rates is None else rates
+        total = np.zeros(len(self.case.jobs))
+        for jobs, shares in self.rows:
+            beside = alone[jobs].T if len(jobs) == 1 else self.case.shared_rates(*jobs)
+            total[jobs] += shares @ beside
+        return total
+
+    def levels(self, rates: FloatArray | None = None) -> FloatArray:
+        alone = self.case.rates if rates is None else rates
+        proportional = alone @ self.case.workers / self.case.workers.sum()
+        scale, weight = self.case.column("scale_factor"), self.case.column("priority_weight")
+        return scale * self.effective(rates) / (weight * proportional)
+
+    def highest_ratio(self, rates: FloatArray | None = None, *, weighted: bool = False) -> float:
+        alone = self.case.rates if rates is None else rates
+        jobs, scale = len(self.case.jobs), self.case.column("scale_factor")
+        split = self.case.workers / (jobs * scale[:, None])
+        isolated = (alone * split / np.maximum(split.sum(axis=1, keepdims=True), 1.0)).sum(axis=1)
+        steps = self.case.column("num_steps_remaining")
+        effective = self.effective(rates) / (self.case.column("priority_weight") if weighted else 1.0)
+        finish = self.case.column("time_since_start") + steps / effective
+        return float((finish / (self.case.column("cumulative_isolated_time") + steps / isolated)).max())
+
+    def makespan(self, rates: FloatArray | None = None) -> float:
+        return float((self.case.column("num_steps_remaining") / self.effective(rates)).max())
+
+    def sum_per_cost(self, costs: FloatArray) -> float:
+        total = 0.0
+        for jobs, shares in self.rows:
+            beside = self.case.rates[jobs].T if len(jobs) == 1 else self.case.shared_rates(*jobs)
+            total += float((shares / costs) @ beside.sum(axis=1))
+        return total
+
+    def misses_slo(self) -> bool:
+        deadline = self.case.column("slo_seconds")
+        needed = self.case.column("num_steps_remaining") / deadline
+        return bool((self.effective()[~np.isnan(deadline)] < needed[~np.isnan(deadline)] * (1 - 1e-4)).any())
+
+    def objective(self, name: str) -> float:
+        """The objective of the original's policy of this name."""
+        costs = np.array([self.case.record["instance_costs"][kind] for kind in self.case.types])
+        ones = np.ones_like(self.case.rates)
+        if name in {"max_min_fairness", "max_min_fairness_water_filling"}:
+            return float(self.levels(ones).min())
+        if name.startswith("max_min_fairness"):
+            return float(self.levels().min())
+        if name.startswith("max_sum_throughput"):
+            return self.sum_per_cost(costs if "cost" in name else np.ones_like(costs))
+        agnostic = name in {"finish_time_fairness", "min_total_duration"}
+        seen = np.repeat(self.case.rates[:, [self.case.types.index("v100")]], len(costs), axis=1) if agnostic else None
+        if name.startswith("finish_time_fairness"):
+            return self.highest_ratio(seen, weighted=name.endswith("packed"))
+        return self.makespan(seen)
+
+
+@pytest.fixture(scope="module")
+def cases(shared_data: Path) -> list[Case]:
+    records = json.loads((shared_data / "gavel-golden" / "policy_cases.json").read_text())["cases"]
+    rates = json.loads((shared_data / "gavel" / "simulation_throughputs.json").read_text())
+    # The original lets gangs run on types with fewer workers than they need; such cases cannot be compared.
+    return [Case(record, rates) for record in records if not record["wider_than_some_type"]]
+
+
+def _results(cases: list[Case], name: str) -> list[tuple[Case, dict[str, Any]]]:
+    results = [(case, case.record["results"].get(name, {})) for case in cases]
+    return [(case, result) for case, result in results if result.get("status") == "ok" and result["feasible"]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_as_good_as_the_original_and_as_the_optimum(name: str, cases: list[Case]) -> None:
+    policy = policy_of(NAMES[name])
+    results = _results(cases, name)
+    assert len(results) > 5
+    for case, result in results:
+        decision = policy.allocate(case.problem(pairs=name.endswith(("packed", "packed_SLOs"))))
+        scored, where = Scored.of(case, decision), f"case {case.record['id']}"
+        assert scored.faults() == [], where
+        ours, worse = scored.objective(name), 1.0 if result["sense"] == "min" else -1.0
+        assert decision.sense == result["sense"]
+        assert worse * (ours - result["objective"]) <= 1e-3 * abs(result["objective"]), where
+        assert ours == pytest.approx(result["optimum"], rel=1e-3), where
+        assert ours == pytest.approx(decision.objective, rel=1e-6), where
+        assert decision.optimal, where
+        if result.get("slos_feasible"):
+            assert not scored.misses_slo(), where
+        if "water_filling" in name:
+            levels = np.sort(scored.levels(np.ones_like(case.rates) if name.endswith("filling") else None))
+            for bar in (result["levels_sorted"], result["optimum_levels_sorted"]):
+                differs = np.flatnonzero(np.abs(levels - bar) > 1e-3 * np.abs(bar))
+                assert not len(differs) or levels[differs[0]] > bar[differs[0]], where
+            assert levels == pytest.approx(result["optimum_levels_sorted"], rel=1e-3), where
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rules_give_shares_that_fit(name: str, cases: list[Case]) -> None:
+    if RULES[name].partition(":")[0] not in POLICIES:
+        pytest.skip(f"no policy '{RULES[name]}' yet")
+    for case in cases:
+        decision = policy_of(RULES[name]).allocate(case.problem(pairs=name in {"fifo_packed", "gandiva"}))
+        assert Scored.of(case, decision).faults() == [], f"case {case.record['id']}"
+
+
+def test_the_published_example_of_three_jobs() -> None:
+    # In the original, the gang of two runs on single workers. Everything twice is the same program without that.
+    problem = Problem.of_arrays(
+        {"k80": 2, "p100": 2, "v100": 4}, [[1, 2, 4], [1, 3, 4], [1, 2, 6]] * 2, scale_factors=[1, 1, 2] * 2
+    )
+    decision = policy_of("max-min-fairness").allocate(problem)
+    assert decision.objective == pytest.approx(1.2706, abs=5e-5)
+    levels = problem.scale_factors * decision.throughputs / problem.proportional_throughputs
+    assert levels == pytest.approx([1.2706] * 6, abs=5e-5)

@@ -1,0 +1,54 @@
+"""The built-in catalog, against numbers of the published file."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairway.cluster import Cluster
+from fairway.profiles import catalog
+
+
+def test_the_catalog_has_26_job_types_and_83_gangs_on_three_accelerator_types() -> None:
+    table = catalog.builtin()
+    assert table.accelerators == ("v100", "p100", "k80")
+    assert len(table.job_types) == 26
+    gangs = [(name, s) for name in table.job_types for s in table.scale_factors(name)]
+    assert len(gangs) == 83
+    assert all(len(table.rates(name, s)) == 3 for name, s in gangs)
+
+
+@pytest.mark.parametrize(
+    ("job_type", "scale_factor", "rates"),
+    [
+        ("ResNet-18 (batch size 16)", 1, {"v100": 32.35, "p100": 35.87, "k80": 4.795}),
+        ("LM (batch size 10)", 8, {"v100": 615.1, "p100": 127.8, "k80": 75.57}),
+        ("ResNet-50 (batch size 128)", 1, {"v100": 2.497, "p100": 1.584, "k80": 0.3472}),
+        ("ResNet-50 (batch size 128)", 4, {"v100": 7.029, "p100": 5.191, "k80": 0.0}),
+        ("CycleGAN", 1, {"v100": 4.426, "p100": 2.403, "k80": 0.5048}),
+    ],
+)
+def test_the_catalog_has_the_published_rates(job_type: str, scale_factor: int, rates: dict[str, float]) -> None:
+    assert catalog.builtin().rates(job_type, scale_factor) == rates
+
+
+def test_only_large_resnets_on_several_k80s_cannot_run() -> None:
+    zeros = [row for row in catalog.builtin().isolated if row.steps_per_second == 0]
+    assert [(row.job_type, row.scale_factor, row.accelerator) for row in zeros] == [
+        ("ResNet-50 (batch size 128)", s, "k80") for s in (2, 4, 8)
+    ]
+
+
+def test_the_catalog_names_its_source() -> None:
+    assert catalog.builtin().source == (
+        "stanford-futuredata/gavel, simulation_throughputs.json, MIT licence, (c) 2020 Stanford Future Data Systems; "
+        "Narayanan et al., OSDI 2020"
+    )
+
+
+def test_the_catalog_is_read_once() -> None:
+    assert catalog.builtin() is catalog.builtin()
+
+
+def test_every_accelerator_of_the_catalog_has_a_price() -> None:
+    assert dict(catalog.PRICES) == {"v100": 0.74, "p100": 0.43, "k80": 0.135}
+    assert Cluster(dict.fromkeys(catalog.builtin().accelerators, 1), catalog.PRICES).prices == catalog.PRICES

@@ -1,0 +1,83 @@
+"""The public API: exactly these names, and no more."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import fairway
+
+NAMES = [
+    "POLICIES",
+    "Allocation",
+    "Binding",
+    "Cluster",
+    "Entity",
+    "FairwayError",
+    "InputError",
+    "Job",
+    "Pair",
+    "Pairs",
+    "Policy",
+    "PolicyError",
+    "Problem",
+    "allocate",
+    "check_policy",
+    "parse_problem",
+    "policy_of",
+]
+
+
+def test_the_exported_names_are_these() -> None:
+    assert fairway.__all__ == NAMES
+    assert set(NAMES) <= set(dir(fairway))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_exported_name_is_there(name: str) -> None:
+    assert getattr(fairway, name) is not None
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'fairway' has no attribute 'Scheduler'"):
+        _ = fairway.Scheduler
+    with pytest.raises(ImportError):
+        from fairway import Scheduler  # noqa: F401, PLC0415
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import fairway",
+        "from fairway import *",
+        "from fairway.allocate.problem import Problem",
+        "import fairway.allocate.problem as problem",
+        "from fairway import Problem",
+    ],
+)
+def test_allocate_can_be_called_and_its_modules_imported_whatever_comes_first(first: str) -> None:
+    script = f"""
+{first}
+import fairway, fairway.allocate.problem as module
+from fairway import Cluster, Job, allocate
+from fairway.allocate.problem import Problem
+assert Problem is fairway.Problem is module.Problem
+problem = Problem.of(Cluster({{"v100": 1}}), [Job("a", {{"v100": 2.0}})])
+assert fairway.allocate is allocate
+assert callable(allocate)
+try:
+    allocate("no-such-policy", problem)
+except fairway.InputError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("policy 'no-such-policy' is not known")
+
+
+def test_importing_fairway_does_not_import_the_numerical_libraries() -> None:
+    heavy = {"numpy", "scipy", "numba", "highspy", "pydantic"}
+    script = f"import fairway, fairway.cli.main, sys; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
