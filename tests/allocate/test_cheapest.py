@@ -9,25 +9,19 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.cheapest import add_shares, by_rate, cheapest_split
+from fairway.allocate.cheapest import Splits
 from tests.allocate.problems import NASTY, random_problem
 
 
 class Split:
-    """One call of `cheapest_split`, with its outputs by name."""
+    """One question to `Splits`, with its answers by name."""
 
     def __init__(self, rates: FloatArray, load: FloatArray, price: FloatArray, demand: FloatArray) -> None:
-        jobs, types = rates.shape
-        sorted_rates, sorted_types = by_rate(rates)
-        self.usage = np.full(types + 1, np.nan)
-        self.slope, weight = np.full(jobs, np.nan), np.full(jobs, np.nan)
-        low, high = np.zeros(jobs, dtype=np.int64), np.zeros(jobs, dtype=np.int64)
-        prices = np.append(price, 0.0)
-        self.cost = cheapest_split(
-            sorted_rates, sorted_types, load, prices, demand, self.usage, low, high, weight, self.slope
-        )
-        self.shares = np.zeros((jobs, types))
-        add_shares(self.shares, 1.0, sorted_types, low, high, weight)
+        splits = Splits(rates, load)
+        splits.price(price)
+        self.cost, self.usage, self.slope = splits.cheapest(demand), splits.usage, splits.slope
+        self.shares = np.zeros_like(rates)
+        splits.add_to(self.shares, 1.0)
 
 
 def least_cost(rates: FloatArray, price: FloatArray, demand: float) -> float:
@@ -63,8 +57,7 @@ def test_the_split_gives_the_demanded_rate_and_costs_what_it_says(seed: int, kin
     assert (split.shares >= 0).all()
     assert (split.shares.sum(axis=1) <= 1 + 1e-12).all()
     assert (split.shares * rates).sum(axis=1) == pytest.approx(demand, rel=1e-9, abs=1e-12)
-    assert split.usage[:-1] == pytest.approx(load @ split.shares, abs=1e-12)
-    assert split.usage.sum() == pytest.approx(load.sum())
+    assert split.usage == pytest.approx(load @ split.shares, abs=1e-12)
     assert split.cost == pytest.approx(float(load @ split.shares @ price), rel=1e-9, abs=1e-12)
 
 
@@ -82,7 +75,7 @@ def test_the_slope_is_what_a_little_more_rate_costs() -> None:
 def test_a_job_that_demands_nothing_idles_for_nothing() -> None:
     split = Split(np.array([[2.0, 1.0]]), np.ones(1), np.array([1.0, 1.0]), np.zeros(1))
     assert split.cost == 0.0
-    assert split.usage.tolist() == [0.0, 0.0, 1.0]
+    assert split.usage.tolist() == [0.0, 0.0]
 
 
 def test_a_job_that_demands_its_best_rate_spends_all_its_time_there() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.check_problems import reordered
 from fairway.allocate.classes import Classes
+from fairway.allocate.curves import Multiple
 from fairway.allocate.levels import raise_level
 from fairway.allocate.problem import Pairs, Problem
 from fairway.allocate.solution import Solution
@@ -25,7 +26,7 @@ def demand_of(problem: Problem) -> FloatArray:
 def solve(problem: Problem, *, sharing: bool, merge: bool = True) -> tuple[Classes, Solution]:
     demand = demand_of(problem)
     classes = Classes.of(problem, [demand], space_sharing=sharing, merge=merge)
-    return classes, raise_level(classes, classes.of_jobs(demand))
+    return classes, raise_level(classes, Multiple(classes.of_jobs(demand)))
 
 
 def test_each_class_holds_the_jobs_that_are_identical() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.classes import Classes
-from fairway.allocate.levels import raise_along, raise_level
+from fairway.allocate.curves import Multiple
+from fairway.allocate.levels import raise_level
 from fairway.allocate.policies.finish_time_fairness import FinishTimeFairness
 from fairway.allocate.problem import Problem
 from fairway.allocate.solution import Solution
@@ -33,6 +34,9 @@ class Power:
 
     def slope(self, level: float) -> FloatArray:
         return self.needed * self.exponent * level ** (self.exponent - 1)
+
+    def reached(self, rates: FloatArray) -> float:
+        return float((rates / self.needed).min()) ** (1 / self.exponent)
 
 
 def demand_of(problem: Problem) -> FloatArray:
@@ -72,9 +76,8 @@ def test_along_a_power_the_level_is_the_root_of_the_straight_one(seed: int, shar
     problem = random_problem(seed, jobs=6, pairs=True, gangs=(1, 2), weights=(0.5, 2.0))
     classes = Classes.of(problem, [demand_of(problem)], space_sharing=sharing)
     needed = classes.of_jobs(demand_of(problem))
-    straight = raise_level(classes, needed)
-    highest = float((classes.fastest / needed).min()) ** (1 / exponent)
-    along = raise_along(classes, Power(needed, exponent), highest)
+    straight = raise_level(classes, Multiple(needed))
+    along = raise_level(classes, Power(needed, exponent))
     assert along.value**exponent == pytest.approx(straight.value, rel=1e-7)
     assert (along.rates(classes) >= straight.value * needed * (1 - 1e-6)).all()
 
@@ -85,10 +88,9 @@ def test_prices_along_a_curve_are_what_one_more_worker_adds(seed: int, sharing: 
     problem = random_problem(seed, jobs=20, pairs=True, workers=(1, 2))
     classes = Classes.of(problem, [demand_of(problem)], space_sharing=sharing)
     needed = classes.of_jobs(demand_of(problem))
-    highest = float((classes.fastest / needed).min()) ** 0.5
 
     def solve(workers: FloatArray) -> Solution:
-        return raise_along(replace(classes, capacity=workers), Power(needed, 2.0), highest)
+        return raise_level(replace(classes, capacity=workers), Power(needed, 2.0))
 
     here = solve(classes.capacity)
     assert here.prices.any()

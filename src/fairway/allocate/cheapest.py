@@ -3,7 +3,7 @@
 A job that needs rate d may split its time over types, idling for the rest. Plot each type as a point (rate, price of
 the gang), with idleness at the origin: the cheapest split for d lies on the lower convex hull of these points, on the
 edge above d, and mixes the two types at its ends. Jobs meet only in the prices, so this is one independent pass over
-them. The same hull tells how much rate is worth its price to a job (`worthwhile_split`).
+them. The same hull tells how much rate is worth its price to a job.
 """
 
 from __future__ import annotations
@@ -11,11 +11,67 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fairway.allocate.arrays import FloatArray, IntArray, ShortArray
+from fairway.allocate.arrays import FloatArray, ShortArray
+
+
+class Splits:
+    """The jobs' splits at given prices: set the prices, then ask.
+
+    `rates` has a row per job; `load` is how many workers its gang has, times the jobs that the row stands for. After a
+    question, `usage` holds the workers in use of each type, and `slope` what a little more rate would cost each job.
+    """
+
+    def __init__(self, rates: FloatArray, load: FloatArray) -> None:
+        jobs, types = rates.shape
+        self._load = load
+        self._rates, self._types = _by_rate(rates)
+        self._price = np.zeros(types + 1)  # the last one, 0, is the price of idleness
+        self._hull, self._corners = np.zeros((jobs, types + 1), dtype=np.int16), np.zeros(jobs, dtype=np.int16)
+        self._usage = np.zeros(types + 1)
+        self._edge, self._part = np.zeros(jobs, dtype=np.int16), np.zeros(jobs)
+        self.slope = np.zeros(jobs)
+
+    @property
+    def usage(self) -> FloatArray:
+        """Workers of each type in use by the splits that were asked for last."""
+        return self._usage[:-1]
+
+    @property
+    def fastest(self) -> FloatArray:
+        """The highest rate of each job."""
+        return self._rates[:, -1]
+
+    def price(self, prices: FloatArray) -> None:
+        """Set the price of a worker of each type."""
+        self._price[:-1] = prices
+        _lower_hulls(self._rates, self._types, self._price, self._hull, self._corners)
+
+    def cheapest(self, demand: FloatArray) -> float:
+        """Let every job reach its demanded rate as cheaply as possible; returns the total cost."""
+        cost: float = _cheapest(
+            self._rates, self._types, self._hull, self._corners, self._load, self._price,
+            demand, self._usage, self._edge, self._part, self.slope,
+        )  # fmt: skip
+        return cost
+
+    def worthwhile(self, worth: FloatArray) -> float:
+        """Let every job choose its rate d to maximise worth * log(d) - cost; returns the sum of worth * log(d).
+
+        `worth`, like the load, is for all the jobs that a row stands for.
+        """
+        total: float = _worthwhile(
+            self._rates, self._types, self._hull, self._corners, self._load, self._price,
+            worth, self._usage, self._edge, self._part,
+        )  # fmt: skip
+        return total
+
+    def add_to(self, shares: FloatArray, part: float) -> None:
+        """Add a part of the splits that were asked for last to the time that each job spends on each type."""
+        _add_shares(shares, part, self._types, self._hull, self._edge, self._part)
 
 
 @njit(cache=True, nogil=True)
-def by_rate(rates: FloatArray) -> tuple[FloatArray, ShortArray]:
+def _by_rate(rates: FloatArray) -> tuple[FloatArray, ShortArray]:
     """The points of each job in order of rate, idleness (rate 0, type J) first: their rates and their types."""
     jobs, width = rates.shape
     sorted_rates = np.zeros((jobs, width + 1))
@@ -32,88 +88,116 @@ def by_rate(rates: FloatArray) -> tuple[FloatArray, ShortArray]:
     return sorted_rates, sorted_types
 
 
+@njit(cache=True, nogil=True)
+def _lower_hulls(
+    rates: FloatArray, types: ShortArray, price: FloatArray, hull: ShortArray, corners: ShortArray
+) -> None:
+    """Write the corners of each job's hull, idleness first, as positions in its sorted order, and the last one's."""
+    jobs, points = rates.shape
+    rate_of, cost_of = np.zeros(points), np.zeros(points)
+    for i in range(jobs):
+        top = 0
+        hull[i, 0] = 0
+        for k in range(1, points):
+            rate, cost = rates[i, k], price[types[i, k]]
+            if rate <= rate_of[top]:
+                if rate <= 0.0 or cost >= cost_of[top]:
+                    continue
+                top -= 1
+            while top >= 1:
+                rise, run = cost_of[top] - cost_of[top - 1], rate_of[top] - rate_of[top - 1]
+                if rise * (rate - rate_of[top - 1]) < (cost - cost_of[top - 1]) * run:
+                    break
+                top -= 1
+            top += 1
+            hull[i, top] = k
+            rate_of[top], cost_of[top] = rate, cost
+        corners[i] = top
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def cheapest_split(
+def _cheapest(
     rates: FloatArray,
     types: ShortArray,
+    hull: ShortArray,
+    corners: ShortArray,
     load: FloatArray,
     price: FloatArray,
     demand: FloatArray,
     usage: FloatArray,
-    low: ShortArray,
-    high: ShortArray,
-    weight: FloatArray,
+    edge: ShortArray,
+    part: FloatArray,
     slope: FloatArray,
 ) -> float:
-    """Price every job's cheapest split for its demand; returns the total cost.
-
-    `rates` and `types` come from `by_rate`; `load` is the number of workers of a job's gang (times the jobs it stands
-    for); `price` has one entry per type and a last one, 0, for idleness. Written: `usage` (workers of each type in use,
-    idleness last), the edge of the hull by its two points `low` and `high` (positions in the sorted order), the
-    `weight` of the upper one, and the `slope`: what a little more rate would cost.
-    """
-    jobs, points = rates.shape
-    hull = np.empty(points, dtype=np.int64)
+    """Find the edge of each hull above the demand, and the part of its upper end in the split."""
     usage[:] = 0.0
     total = 0.0
-    for i in range(jobs):
-        top = _lower_hull(rates[i], types[i], price, hull)
-        if top == 0:  # nowhere to run
-            low[i], high[i], weight[i], slope[i] = 0, 0, 0.0, 0.0
+    for i in range(len(demand)):
+        if corners[i] == 0:  # nowhere to run
+            edge[i], part[i], slope[i] = 0, 0.0, 0.0
             continue
-        edge = 1
-        while edge < top and rates[i, hull[edge]] <= demand[i]:
-            edge += 1
-        a, b = hull[edge - 1], hull[edge]
-        run = rates[i, b] - rates[i, a]
-        share = min((demand[i] - rates[i, a]) / run, 1.0)
-        rise = price[types[i, b]] - price[types[i, a]]
-        usage[types[i, a]] += load[i] * (1.0 - share)
-        usage[types[i, b]] += load[i] * share
-        total += load[i] * (price[types[i, a]] + rise * share)
-        low[i], high[i], weight[i], slope[i] = a, b, share, load[i] * rise / run
+        e = 1
+        while e < corners[i] and rates[i, hull[i, e]] <= demand[i]:
+            e += 1
+        a, b = hull[i, e - 1], hull[i, e]
+        low, high = types[i, a], types[i, b]
+        per_rate = 1.0 / (rates[i, b] - rates[i, a])
+        upper = min((demand[i] - rates[i, a]) * per_rate, 1.0)
+        rise = price[high] - price[low]
+        usage[low] += load[i] * (1.0 - upper)
+        usage[high] += load[i] * upper
+        total += load[i] * (price[low] + rise * upper)
+        edge[i], part[i], slope[i] = e, upper, load[i] * rise * per_rate
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def worthwhile_split(
+def _worthwhile(
     rates: FloatArray,
     types: ShortArray,
+    hull: ShortArray,
+    corners: ShortArray,
     load: FloatArray,
     price: FloatArray,
     worth: FloatArray,
     usage: FloatArray,
-    low: ShortArray,
-    high: ShortArray,
-    weight: FloatArray,
-    chosen: FloatArray,
+    edge: ShortArray,
+    part: FloatArray,
 ) -> float:
-    """Let every job choose its rate d to maximise worth * log(d) - cost; returns the sum of worth * log(d).
-
-    Cost is convex along the hull, so the best rate is where the edge's slope meets worth / d, or a corner. `chosen` is
-    written with the rates; `worth` is for all the jobs that a row stands for, as `load` is.
-    """
-    jobs, points = rates.shape
-    hull = np.empty(points, dtype=np.int64)
+    """Cost is convex along the hull, so the best rate is where an edge's slope meets worth / d, or a corner."""
     usage[:] = 0.0
     total = 0.0
-    for i in range(jobs):
-        top = _lower_hull(rates[i], types[i], price, hull)
-        for edge in range(1, top + 1):
-            a, b = hull[edge - 1], hull[edge]
-            run = rates[i, b] - rates[i, a]
-            rise = load[i] * (price[types[i, b]] - price[types[i, a]])
-            # The rate at which one more step is worth its price on this edge: worth / d = rise / run.
+    for i in range(len(worth)):
+        for e in range(1, corners[i] + 1):
+            a, b = hull[i, e - 1], hull[i, e]
+            low, high = types[i, a], types[i, b]
+            run, rise = rates[i, b] - rates[i, a], load[i] * (price[high] - price[low])
+            # One more step is worth its price on this edge up to the rate d with worth / d = rise / run.
             rate = rates[i, b] if rise <= 0.0 else worth[i] * run / rise
+            edge[i] = e
             if rate < rates[i, b]:
                 break
         rate = min(max(rate, rates[i, a]), rates[i, b])
-        share = (rate - rates[i, a]) / run
-        usage[types[i, a]] += load[i] * (1.0 - share)
-        usage[types[i, b]] += load[i] * share
+        part[i] = (rate - rates[i, a]) / run
+        usage[low] += load[i] * (1.0 - part[i])
+        usage[high] += load[i] * part[i]
         total += worth[i] * np.log(rate)
-        low[i], high[i], weight[i], chosen[i] = a, b, share, rate
     return total
+
+
+@njit(cache=True, nogil=True)
+def _add_shares(
+    shares: FloatArray, weight: float, types: ShortArray, hull: ShortArray, edge: ShortArray, part: FloatArray
+) -> None:
+    """Add `weight` times each split to the shares; idleness has no column there."""
+    idle = shares.shape[1]
+    for i in range(len(edge)):
+        if edge[i] == 0:
+            continue
+        low, high = types[i, hull[i, edge[i] - 1]], types[i, hull[i, edge[i]]]
+        if low != idle:
+            shares[i, low] += weight * (1.0 - part[i])
+        shares[i, high] += weight * part[i]
 
 
 @njit(cache=True, nogil=True)
@@ -137,40 +221,3 @@ def best_types(
             usage[best] += load[i]
             total += counts[i] * values[i, best]
     return total
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _lower_hull(rates: FloatArray, types: ShortArray, price: FloatArray, hull: IntArray) -> int:
-    """Write the corners of one job's hull, idleness first, as positions in its sorted order; returns the last one's."""
-    top = 0
-    hull[0] = 0
-    for k in range(1, len(rates)):
-        rate = rates[k]
-        cost = price[types[k]]
-        if rate <= rates[hull[top]]:
-            if rate <= 0.0 or cost >= price[types[hull[top]]]:
-                continue
-            top -= 1
-        while top >= 1:
-            q, r = hull[top], hull[top - 1]
-            rise, run = price[types[q]] - price[types[r]], rates[q] - rates[r]
-            if rise * (rate - rates[r]) < (cost - price[types[r]]) * run:
-                break
-            top -= 1
-        top += 1
-        hull[top] = k
-    return top
-
-
-@njit(cache=True, nogil=True)
-def add_shares(
-    shares: FloatArray, part: float, types: ShortArray, low: ShortArray, high: ShortArray, weight: FloatArray
-) -> None:
-    """Add `part` of a split to the time that each job spends on each type."""
-    idle = shares.shape[1]
-    for i in range(len(low)):
-        a, b = types[i, low[i]], types[i, high[i]]
-        if a != idle:
-            shares[i, a] += part * (1.0 - weight[i])
-        if b != idle:
-            shares[i, b] += part * weight[i]

@@ -19,9 +19,9 @@ import numpy as np
 from fairway.allocate.arrays import BoolArray, FloatArray
 from fairway.allocate.classes import Classes
 from fairway.allocate.levels import highest_affordable, meets
-from fairway.allocate.program import Program
+from fairway.allocate.market import Market
+from fairway.allocate.program import Program, SolverError
 from fairway.allocate.solution import Solution
-from fairway.allocate.stretch import Market
 from fairway.allocate.teams import Teams
 
 _ROUNDING = 1e-8
@@ -88,7 +88,7 @@ def _fill_by_prices(
             used = reduced.counts * reduced.scale_factors @ shares
             full = market.open(used >= reduced.capacity * (1 - _ROUNDING))
             proof = np.where(full & (proof > _ROUNDING), proof, 0.0)
-        prices = market.prices(proof, curve.demand(affordable.level), curve.slope(affordable.level))
+        prices = market.prices(proof, curve, affordable.level)
         first = first or (affordable.level, prices)
         shares = settled + shares * time[:, None]
         gone = market.everywhere(proof) > 0
@@ -96,7 +96,7 @@ def _fill_by_prices(
         frozen |= (market.slope > 0) | (shares[:, gone].sum(axis=1) > _ROUNDING)
         higher = np.where(frozen, amounts, np.clip(free, amounts, caps))
         if not (higher > amounts * (1 + _ROUNDING)).any():
-            value, factor = teams.root_level(amounts), min(affordable.stretched.factor, 1.0)
+            value, factor = teams.root_level(amounts), min(affordable.stretched.level, 1.0)
             return Solution(value * factor, value, shares, None, _prices_of(value, *first)), amounts
         if not gone.any():
             return None
@@ -110,6 +110,7 @@ def _fill_by_prices(
 
 
 def _fill_by_programs(program: Program, teams: Teams, unit: FloatArray) -> tuple[Solution, FloatArray]:
+    """Rise by rise, each a linear program; where the solver is at its end before the last, the solution says so."""
     # Nobody has a cap until it is stuck: a bound that is out of reach stands for that.
     caps = np.full_like(unit, 1e9 * float((program.classes.fastest / unit).max()))
     level, amounts = 0.0, np.zeros_like(unit)
@@ -120,7 +121,14 @@ def _fill_by_programs(program: Program, teams: Teams, unit: FloatArray) -> tuple
         if not (rising > 0).any():
             break
         # What has been reached is kept but for rounding: a program without any room can be beyond a solver.
-        optimum = program.maximise_level(amounts * unit * (1 - _ROUNDING), rising * unit)
+        try:
+            optimum = program.maximise_level(amounts * unit * (1 - _ROUNDING), rising * unit)
+        except SolverError:
+            if first is None:
+                raise
+            missed = max(teams.root_level(program.classes.fastest / unit) - teams.root_level(amounts), 0.0)
+            break
+        missed = optimum.bound - optimum.value
         level += max(optimum.value, 0.0)
         first = first or (level, optimum.prices)
         amounts = teams.amounts(level, caps)
@@ -128,9 +136,8 @@ def _fill_by_programs(program: Program, teams: Teams, unit: FloatArray) -> tuple
         stuck = (worth >= _STUCK * worth.max()) & (rising > 0)
         caps = np.where(stuck, amounts, caps)
     assert first is not None, "at the start, everyone who can run anywhere can rise"
-    value, missed = teams.root_level(amounts), optimum.bound - optimum.value
-    prices = _prices_of(value, *first)
-    return Solution(value, value + missed, optimum.alone, optimum.together, prices), amounts
+    value = teams.root_level(amounts)
+    return Solution(value, value + missed, optimum.alone, optimum.together, _prices_of(value, *first)), amounts
 
 
 def _prices_of(value: float, first_level: float, first_prices: FloatArray) -> FloatArray | None:

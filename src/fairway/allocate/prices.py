@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.master import Master
 
@@ -76,7 +78,9 @@ def find_prices(
         if waiting:
             budgets = waiting.pop(0)
             continue
-        budgets = dual / dual.sum() if relative else dual
+        last, budgets = budgets, dual / dual.sum() if relative else dual
         if proof is not None and value > before:
             budgets = _SMOOTHING * proof + (1 - _SMOOTHING) * budgets
+        if np.array_equal(budgets, last):  # the same question would get the same answer
+            break
     return Balance(min(value, bound), bound, proof, master.mixture())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -138,7 +138,7 @@ class Problem:
         problem = cls(
             types=tuple(workers),
             workers=np.array(list(workers.values()), dtype=float),
-            ids=tuple(ids) if ids is not None else tuple(map(str, range(jobs))),
+            ids=tuple(ids) if ids is not None else _numbers(jobs),
             throughputs=rates,
             scale_factors=column(scale_factors, 1.0),
             weights=column(weights, 1.0),
@@ -192,7 +192,7 @@ class Problem:
         """
         if self.homogeneous:
             return self.fastest
-        rates: FloatArray = self.rates @ self.workers / max(self.workers.sum(), 1.0)
+        rates: FloatArray = np.einsum("ij,j->i", self.rates, self.workers / max(self.workers.sum(), 1.0))
         return rates
 
     @cached_property
@@ -280,6 +280,11 @@ class Problem:
             name = self.ids[int(unknown.argmax())]
             raise InputError(f"jobs: '{name}' has no steps_left, which policy '{policy}' needs; add it to every job")
         return self.steps_left
+
+
+@lru_cache(maxsize=4)
+def _numbers(count: int) -> tuple[str, ...]:
+    return tuple(map(str, range(count)))
 
 
 def _rates(job: Job, cluster: Cluster) -> list[float]:

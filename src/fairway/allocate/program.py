@@ -76,6 +76,10 @@ class Optimum:
     worth: FloatArray
 
 
+class SolverError(FairwayError):
+    """The solver could not solve a program, which happens when its numbers differ by many orders of magnitude."""
+
+
 class Program:
     """The program of one set of classes; ask it to maximise a level or a sum, as often as the demands change.
 
@@ -100,7 +104,9 @@ class Program:
         self._value_columns(1.0, None, None)
         optimum = self._solve(1.0, None)
         if optimum is None:
-            raise FairwayError("the solver found no allocation at all, although doing nothing is one")
+            raise SolverError(
+                "the solver found no way to keep these rates; they differ by too many orders of magnitude"
+            )
         return optimum
 
     def maximise_sum(
@@ -221,7 +227,7 @@ class Program:
             if status in ended:
                 return status
             self._solver.clearSolver()
-        raise FairwayError(f"the solver gave up on this problem: {self._solver.modelStatusToString(status)}")
+        raise SolverError(f"the solver gave up on this problem: {self._solver.modelStatusToString(status)}")
 
     def _bring_in(self, marked: BoolArray, pair_values: FloatArray | None) -> None:
         pair, j = np.nonzero(marked)

@@ -38,6 +38,8 @@ class Teams:
 
     def amounts(self, level: float, caps: FloatArray) -> FloatArray:
         """The amount of one job of each class at this level, none above its cap."""
+        if not self._root.teams:
+            return np.minimum(self._weights * level, caps)
         amounts = np.zeros(len(caps))
         weights, _, _ = self._members(self._root, caps)
         self._give(self._root, weights * level, caps, amounts)

@@ -1,6 +1,6 @@
 """The largest Nash welfare: maximise sum_m w_m log(rate_m), the product of everyone's rates.
 
-At given prices each job chooses its rate by itself (`worthwhile_split`), and what is left of the budget completes the
+At given prices each job chooses its rate by itself (`cheapest`), and what is left of the budget completes the
 bound; the search for the prices is in `prices`. It holds for mixtures because the logarithm is concave.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.cheapest import add_shares, by_rate, worthwhile_split
+from fairway.allocate.cheapest import Splits
 from fairway.allocate.classes import Classes
 from fairway.allocate.prices import Answer, find_prices
 
@@ -43,40 +43,35 @@ def largest_welfare(
     there, open_types = counts > 0, np.flatnonzero(classes.capacity > 0)
     capacity = classes.capacity[open_types]
     own_rates = classes.rates[np.ix_(there, open_types)]
-    rates, types = by_rate(own_rates)
     load, worth = (counts * classes.scale_factors)[there], (counts * weights)[there]
-    size, width = own_rates.shape
-    usage, price = np.zeros(width + 1), np.zeros(width + 1)
-    low, high = np.zeros(size, dtype=np.int16), np.zeros(size, dtype=np.int16)
-    weight, chosen = np.zeros(size), np.zeros(size)
+    splits = Splits(own_rates, load)
     asked: list[FloatArray] = []
 
     def respond(budgets: FloatArray) -> float:
-        price[:-1] = budgets / capacity
-        total: float = worthwhile_split(rates, types, load, price, worth, usage, low, high, weight, chosen)
-        return total
+        splits.price(budgets / capacity)
+        return splits.worthwhile(worth)
 
     def ask(budgets: FloatArray) -> Answer:
         asked.append(budgets)
-        welfare, used = respond(budgets), usage[:-1] / capacity
+        welfare, used = respond(budgets), splits.usage / capacity
         return Answer(welfare, used, welfare + float(budgets @ (1.0 - used)))
 
     modest = 0.5 * classes.of_jobs(classes.problem.isolated_shares)[np.ix_(there, open_types)]
     welfare = float(worth @ np.log(np.einsum("ij,ij->i", own_rates, modest)))
-    prices = np.full(width, worth.sum() / capacity.sum()) if start is None else start[open_types]
+    prices = np.full(len(capacity), worth.sum() / capacity.sum()) if start is None else start[open_types]
     balance = find_prices(
         ask,
         Answer(welfare, load @ modest / capacity, np.inf),
         [prices * capacity],
         done=lambda value, bound: bound - value <= _GAP * worth.sum(),
     )
-    mixture = np.zeros((size, width))
+    mixture = np.zeros_like(own_rates)
     for number, part in balance.mixture:
         if number == 0:
             mixture += part * modest
         else:
             respond(asked[number - 1])
-            add_shares(mixture, part, types, low, high, weight)
+            splits.add_to(mixture, part)
     shares = np.zeros_like(classes.rates)
     shares[np.ix_(there, open_types)] = mixture
     reached = np.einsum("ij,ij->i", classes.rates, shares)

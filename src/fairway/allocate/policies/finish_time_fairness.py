@@ -10,7 +10,7 @@ import numpy as np
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.classes import Classes
-from fairway.allocate.levels import raise_along
+from fairway.allocate.levels import raise_level
 from fairway.allocate.policies.common import nothing_to_do, warm_prices
 from fairway.allocate.problem import Problem
 
@@ -41,8 +41,8 @@ class FinishTimeFairness:
         curve = _FinishTimes(classes.of_jobs(work), classes.of_jobs(view.elapsed), classes.of_jobs(alone))
         if not curve.work.any():
             return nothing_to_do(self.name, problem, sense="min")
-        solution = raise_along(classes, curve, -curve.ratio(classes.fastest), warm_prices(problem))
-        ratio, bound = curve.ratio(solution.rates(classes)), -solution.bound
+        solution = raise_level(classes, curve, warm_prices(problem))
+        ratio, bound = -curve.reached(solution.rates(classes)), -solution.bound
         return solution.allocation(
             self.name, problem, classes, objective=ratio, sense="min", gap=max(ratio - bound, 0.0) / bound
         )
@@ -65,7 +65,6 @@ class _FinishTimes:
     def _time_left(self, level: float) -> FloatArray:
         return np.where(self.work > 0, -level * self.alone - self.elapsed, 1.0)
 
-    def ratio(self, rates: FloatArray) -> float:
-        """The highest rho at these rates."""
+    def reached(self, rates: FloatArray) -> float:
         busy = self.work > 0
-        return float(((self.elapsed[busy] + self.work[busy] / rates[busy]) / self.alone[busy]).max())
+        return -float(((self.elapsed[busy] + self.work[busy] / rates[busy]) / self.alone[busy]).max())

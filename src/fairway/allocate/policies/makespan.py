@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.classes import Classes
+from fairway.allocate.curves import Multiple
 from fairway.allocate.levels import raise_level
 from fairway.allocate.policies.common import nothing_to_do, warm_prices
 from fairway.allocate.problem import Problem
@@ -31,6 +32,6 @@ class Makespan:
         classes = Classes.of(view, [steps], space_sharing=self.space_sharing)
         if not classes.of_jobs(steps).any():
             return nothing_to_do(self.name, problem, sense="min")
-        solution = raise_level(classes, classes.of_jobs(steps), warm_prices(problem))
+        solution = raise_level(classes, Multiple(classes.of_jobs(steps)), warm_prices(problem))
         seconds = 1.0 / solution.value
         return solution.allocation(self.name, problem, classes, objective=seconds, sense="min", per_value=seconds**2)

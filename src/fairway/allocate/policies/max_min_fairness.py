@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.classes import Classes
+from fairway.allocate.curves import Multiple
 from fairway.allocate.levels import raise_level
 from fairway.allocate.policies.common import nothing_to_do, warm_prices
 from fairway.allocate.problem import Problem
@@ -31,5 +32,5 @@ class MaxMinFairness:
         classes = Classes.of(view, [per_level], space_sharing=self.space_sharing)
         if not len(classes):
             return nothing_to_do(self.name, problem)
-        solution = raise_level(classes, classes.of_jobs(per_level), warm_prices(problem))
+        solution = raise_level(classes, Multiple(classes.of_jobs(per_level)), warm_prices(problem))
         return solution.allocation(self.name, problem, classes, objective=solution.value)

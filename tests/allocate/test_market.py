@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.classes import Classes
+from fairway.allocate.curves import Multiple
+from fairway.allocate.market import Market
 from fairway.allocate.problem import Problem
-from fairway.allocate.stretch import Market
 from tests.allocate.problems import NASTY, random_problem
 from tests.allocate.references import Reference
 
@@ -49,8 +50,8 @@ def test_the_stretch_is_the_optimum_of_the_linear_program(problem: Problem) -> N
     market, demand = market_of(problem, fair_demand(problem))
     stretched = market.stretch(demand)
     best = Reference(problem).highest_level(np.zeros(len(problem)), fair_demand(problem))
-    assert stretched.factor == pytest.approx(best, rel=1e-6)
-    assert stretched.factor <= stretched.bound <= stretched.factor * (1 + 1e-8)
+    assert stretched.level == pytest.approx(best, rel=1e-6)
+    assert stretched.level <= stretched.bound <= stretched.level * (1 + 1e-8)
 
 
 @given(problems())
@@ -64,7 +65,7 @@ def test_the_shares_fit_and_give_everyone_the_stretched_demand(problem: Problem)
     assert (shares.sum(axis=1) <= 1 + 1e-9).all()
     assert (shares[classes.rates == 0] == 0).all()
     assert (classes.counts * classes.scale_factors @ shares <= classes.capacity * (1 + 1e-8)).all()
-    assert ((classes.rates * shares).sum(axis=1) >= stretched.factor * demand * (1 - 1e-8)).all()
+    assert ((classes.rates * shares).sum(axis=1) >= stretched.level * demand * (1 - 1e-8)).all()
 
 
 @given(problems())
@@ -86,11 +87,11 @@ def test_with_enough_the_search_may_stop_early_but_never_misjudges(problem: Prob
     if not problem.can_run.any():
         return
     market, demand = market_of(problem, fair_demand(problem))
-    best = market.stretch(demand).factor
+    best = market.stretch(demand).level
     early = market.stretch(demand * best, enough=part)
-    assert early.factor <= 1 + 1e-8
+    assert early.level <= 1 + 1e-8
     assert early.bound >= 1 - 1e-8
-    assert (early.factor >= part * (1 - 1e-8)) == (part < 1)
+    assert (early.level >= part * (1 - 1e-8)) == (part < 1)
 
 
 @given(problems(), st.integers(0, 100))
@@ -98,9 +99,9 @@ def test_the_prices_of_other_demands_are_only_a_start(problem: Problem, seed: in
     if not problem.can_run.any():
         return
     market, demand = market_of(problem, fair_demand(problem))
-    fresh = market.stretch(demand).factor
+    fresh = market.stretch(demand).level
     market.stretch(demand * np.random.default_rng(seed).uniform(0.1, 10.0, len(demand)))
-    assert market.stretch(demand).factor == pytest.approx(fresh, rel=1e-8)
+    assert market.stretch(demand).level == pytest.approx(fresh, rel=1e-8)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -110,17 +111,17 @@ def test_prices_are_what_one_more_worker_adds(seed: int) -> None:
     classes = Classes.of(problem, [demand], space_sharing=False)
     market, needed = Market(classes), classes.of_jobs(demand)
     stretched = market.stretch(needed)
-    prices = market.prices(stretched.budgets, stretched.factor * needed, needed)
+    prices = market.prices(stretched.budgets, Multiple(needed), stretched.level)
     assert prices.any()
 
     def level(workers: FloatArray) -> float:
-        return Market(replace(classes, capacity=workers)).stretch(needed).factor
+        return Market(replace(classes, capacity=workers)).stretch(needed).level
 
     for column in range(4):
         step = np.zeros(4)
         step[column] = 1e-3
-        more = (level(classes.capacity + step) - stretched.factor) / 1e-3
-        less = (stretched.factor - level(classes.capacity - step)) / 1e-3
+        more = (level(classes.capacity + step) - stretched.level) / 1e-3
+        less = (stretched.level - level(classes.capacity - step)) / 1e-3
         # The level is concave in the workers: at a kink, any price between the two slopes is one.
         assert more - 1e-5 <= prices[column] <= less + 1e-5
 

@@ -1,0 +1,165 @@
+"""The form that every benchmark reports in, and the stopwatch that they share.
+
+Ours and the peer take turns in one process, so that what else the machine does hits both. A ratio says how many times
+less the median of ours takes than the median of the peer; its spread is that of the ratios of the single turns.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One row: `ratio` is how many times better ours is than the peer, None without one.
+
+    `target` is the ratio that we promise or, without a peer, the bound on `ours`; None promises nothing. `spread` is
+    relative, over the repeats; None if there was one. `extra` holds what only this row has to tell.
+    """
+
+    name: str
+    unit: str
+    ours: float
+    peer_name: str | None = None
+    peer: float | None = None
+    ratio: float | None = None
+    target: float | None = None
+    spread: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None if there is none."""
+        if self.target is None:
+            return None
+        return self.ours <= self.target if self.ratio is None else self.ratio >= self.target
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row in the form that is printed."""
+        fixed = ("name", "unit", "ours", "peer_name", "peer", "ratio", "target", "spread")
+        return {**{key: getattr(self, key) for key in fixed}, **self.extra}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asks for: how many turns, and whether small sizes will do."""
+
+    repeats: int
+    quick: bool
+
+
+class Turns(NamedTuple):
+    """The seconds of every turn, and the last answer."""
+
+    seconds: list[float]
+    answer: Any
+
+
+def take_turns(*contestants: tuple[Callable[[], Any], int]) -> list[Turns]:
+    """Let each run as often as it says, one after the other; who has had its turns drops out."""
+    turns = [Turns([], None) for _ in contestants]
+    for turn in range(max(repeats for _, repeats in contestants)):
+        for position, (run, repeats) in enumerate(contestants):
+            if turn < repeats:
+                gc.collect()
+                begin = time.perf_counter()
+                answer = run()
+                turns[position] = Turns([*turns[position].seconds, time.perf_counter() - begin], answer)
+    return turns
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """(highest - lowest) / median."""
+    return (max(values) - min(values)) / median(values) if len(values) > 1 else None
+
+
+def ratios(theirs: Sequence[float], ours: Sequence[float]) -> list[float]:
+    """The ratio of each turn; a peer that ran less often stays at its last time."""
+    return [theirs[min(turn, len(theirs) - 1)] / seconds for turn, seconds in enumerate(ours)]
+
+
+def compared(
+    name: str, ours: Turns, peer_name: str, peer: Turns, target: float | None, extra: Mapping[str, Any]
+) -> Result:
+    """The row of two that took turns."""
+    return Result(
+        name=name,
+        unit="s",
+        ours=median(ours.seconds),
+        peer_name=peer_name,
+        peer=median(peer.seconds),
+        ratio=median(peer.seconds) / median(ours.seconds),
+        target=target,
+        spread=spread(ratios(peer.seconds, ours.seconds)),
+        extra={**extra, "repeats": len(ours.seconds), "peer_repeats": len(peer.seconds)},
+    )
+
+
+def run(benchmark: str, measure: Callable[[Options], Iterator[Result]]) -> None:
+    """The command line of a benchmark: the table goes to stderr as it grows, the JSON document where it is wanted."""
+
+    def command(
+        destination: Annotated[str | None, typer.Option("--json", help="Write the results here, - for stdout.")] = None,
+        repeats: Annotated[int, typer.Option(min=1, help="Turns of each; a peer that takes long has one.")] = 7,
+        quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that it runs; no targets.")] = False,
+    ) -> None:
+        table, results = _table(benchmark), []
+        console = Console(stderr=True)
+        if not console.is_terminal:
+            console.width = 140
+        with Live(table, console=console, auto_refresh=False) as live:
+            for result in measure(Options(repeats, quick)):
+                results.append(result.to_dict())
+                table.add_row(*_cells(result))
+                live.refresh()
+        document = json.dumps({"benchmark": benchmark, "results": results}, indent=1, allow_nan=False)
+        if destination == "-":
+            sys.stdout.write(document + "\n")
+        elif destination is not None:
+            Path(destination).write_text(document + "\n", encoding="utf-8")
+
+    typer.run(command)
+
+
+def _table(benchmark: str) -> Table:
+    table = Table(title=f"benchmarks.{benchmark}", title_justify="left")
+    for heading in ("question", "peer"):
+        table.add_column(heading)
+    for heading in ("ours", "peer", "ratio", "target", "spread"):
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _cells(result: Result) -> list[str]:
+    sign = "≤" if result.ratio is None else "≥"
+    target = "" if result.target is None else f"{sign} {result.target:g}"
+    if result.met is False:
+        target = f"[red]{target}[/red]"
+    return [
+        result.name,
+        result.peer_name or "",
+        _amount(result.ours, result.unit),
+        "" if result.peer is None else _amount(result.peer, result.unit),
+        "" if result.ratio is None else f"{result.ratio:.1f}",
+        target,
+        "" if result.spread is None else f"{result.spread:.0%}",
+    ]
+
+
+def _amount(value: float, unit: str) -> str:
+    if unit == "s":
+        return f"{value * 1e3:.1f} ms" if value < 1 else f"{value:.2f} s"
+    return f"{value:,.1f} {unit}"
