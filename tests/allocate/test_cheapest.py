@@ -19,7 +19,7 @@ class Split:
     def __init__(self, rates: FloatArray, load: FloatArray, price: FloatArray, demand: FloatArray) -> None:
         splits = Splits(rates, load)
         splits.price(price)
-        self.cost, self.usage, self.slope = splits.cheapest(demand), splits.usage, splits.slope
+        self.cost, self.usage, self.slope = splits.cheapest(demand, demand)[0], splits.usage, splits.slope
         self.shares = np.zeros_like(rates)
         splits.add_to(self.shares, 1.0)
 

@@ -29,11 +29,8 @@ class Power:
     needed: FloatArray
     exponent: float
 
-    def demand(self, level: float) -> FloatArray:
-        return self.needed * level**self.exponent
-
-    def slope(self, level: float) -> FloatArray:
-        return self.needed * self.exponent * level ** (self.exponent - 1)
+    def at(self, level: float) -> tuple[FloatArray, FloatArray]:
+        return self.needed * level**self.exponent, self.needed * self.exponent * level ** (self.exponent - 1)
 
     def reached(self, rates: FloatArray) -> float:
         return float((rates / self.needed).min()) ** (1 / self.exponent)

@@ -46,13 +46,17 @@ class Splits:
         self._price[:-1] = prices
         _lower_hulls(self._rates, self._types, self._price, self._hull, self._corners)
 
-    def cheapest(self, demand: FloatArray) -> float:
-        """Let every job reach its demanded rate as cheaply as possible; returns the total cost."""
-        cost: float = _cheapest(
+    def cheapest(self, demand: FloatArray, rising: FloatArray) -> tuple[float, float]:
+        """Let every job reach its demanded rate as cheaply as possible.
+
+        Returns the total cost, and by how much it rises when the demands rise like this.
+        """
+        cost: float
+        cost, rise = _cheapest(
             self._rates, self._types, self._hull, self._corners, self._load, self._price,
-            demand, self._usage, self._edge, self._part, self.slope,
+            demand, rising, self._usage, self._edge, self._part, self.slope,
         )  # fmt: skip
-        return cost
+        return cost, rise
 
     def worthwhile(self, worth: FloatArray) -> float:
         """Let every job choose its rate d to maximise worth * log(d) - cost; returns the sum of worth * log(d).
@@ -124,14 +128,15 @@ def _cheapest(
     load: FloatArray,
     price: FloatArray,
     demand: FloatArray,
+    rising: FloatArray,
     usage: FloatArray,
     edge: ShortArray,
     part: FloatArray,
     slope: FloatArray,
-) -> float:
+) -> tuple[float, float]:
     """Find the edge of each hull above the demand, and the part of its upper end in the split."""
     usage[:] = 0.0
-    total = 0.0
+    total, total_rise = 0.0, 0.0
     for i in range(len(demand)):
         if corners[i] == 0:  # nowhere to run
             edge[i], part[i], slope[i] = 0, 0.0, 0.0
@@ -148,7 +153,8 @@ def _cheapest(
         usage[high] += load[i] * upper
         total += load[i] * (price[low] + rise * upper)
         edge[i], part[i], slope[i] = e, upper, load[i] * rise * per_rate
-    return total
+        total_rise += slope[i] * rising[i]
+    return total, total_rise
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

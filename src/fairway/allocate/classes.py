@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from numba import vectorize
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 from fairway.allocate.problem import Pairs, Problem
@@ -49,7 +50,7 @@ class Classes:
         hashes = _hash_rows(table)
         if pairs is not None:
             hashes = _refine(hashes, jobs, pairs, len(problem))
-        order = np.argsort(hashes, kind="stable")
+        order = np.argsort(hashes)
         fresh = np.ones(len(order), dtype=bool)
         np.not_equal(hashes[order[1:]], hashes[order[:-1]], out=fresh[1:])
         if not merge or not (fresh.all() or _merges(fresh, order, table, jobs, pairs, len(problem))):
@@ -100,9 +101,8 @@ class Classes:
 
     def expand(self, alone: FloatArray) -> FloatArray:
         """Shares of every job in the problem, from those of one job of each class."""
-        shares = np.zeros((len(self.problem), len(self.capacity)))
-        known = self.member >= 0
-        shares[known] = alone[self.member[known]]
+        shares = alone[self.member]
+        shares[self.member < 0] = 0.0
         return shares
 
     def expand_pairs(self, together: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
@@ -133,14 +133,16 @@ def _hash_rows(table: FloatArray) -> _Hashes:
     """One number per row; equal rows agree."""
     bits = np.ascontiguousarray(table + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0
     columns = _mix(np.arange(1, table.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
-    return _mix(np.add.reduce(_mix(bits) * columns, axis=1, dtype=np.uint64))
+    hashes: _Hashes = _mix(np.add.reduce(_mix(bits) * columns, axis=1, dtype=np.uint64))
+    return hashes
 
 
-def _mix(hashes: _Hashes) -> _Hashes:
+@vectorize(cache=True)
+def _mix(bits: _Hashes) -> _Hashes:
     """The finaliser of splitmix64: every bit of the input reaches every bit of the output."""
-    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return hashes ^ (hashes >> np.uint64(31)) ^ np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31)) ^ np.uint64(0x9E3779B97F4A7C15)
 
 
 def _merges(
@@ -162,7 +164,8 @@ def _refine(hashes: _Hashes, jobs: IntArray, pairs: Pairs, total: int) -> _Hashe
     refined = everyone.copy()
     np.add.at(refined, pairs.first, _mix(_mix(everyone[pairs.second] ^ one) ^ two))
     np.add.at(refined, pairs.second, _mix(_mix(everyone[pairs.first] ^ two) ^ one))
-    return _mix(refined)[jobs]
+    mixed: _Hashes = _mix(refined)
+    return mixed[jobs]
 
 
 def _interchangeable(group: IntArray, jobs: IntArray, pairs: Pairs, total: int) -> bool:

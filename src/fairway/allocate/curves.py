@@ -11,12 +11,8 @@ from fairway.allocate.arrays import FloatArray
 class Curve(Protocol):
     """Rates of one job of each class as a function of the level, none of them falling."""
 
-    def demand(self, level: float) -> FloatArray:
-        """The rate that each must have at this level."""
-        ...
-
-    def slope(self, level: float) -> FloatArray:
-        """By how much that rises with the level."""
+    def at(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """The rate that each must have at this level, and by how much that rises with the level."""
         ...
 
 
@@ -34,13 +30,9 @@ class Multiple:
 
     per_level: FloatArray
 
-    def demand(self, level: float) -> FloatArray:
-        """The rate that each must have at this level."""
-        return self.per_level * level
-
-    def slope(self, level: float) -> FloatArray:  # noqa: ARG002
-        """The same at every level."""
-        return self.per_level
+    def at(self, level: float) -> tuple[FloatArray, FloatArray]:
+        """The rate that each must have at this level, and by how much that rises with the level."""
+        return self.per_level * level, self.per_level
 
     def reached(self, rates: FloatArray) -> float:
         """The lowest of the levels that each one's rate is enough for."""

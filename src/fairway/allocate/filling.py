@@ -12,13 +12,14 @@ each rise is a linear program, and its dual values name the jobs that are stuck.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fairway.allocate.arrays import BoolArray, FloatArray
 from fairway.allocate.classes import Classes
-from fairway.allocate.levels import highest_affordable, meets
+from fairway.allocate.curves import Multiple
+from fairway.allocate.levels import Affordable, highest_affordable, meets
 from fairway.allocate.market import Market
 from fairway.allocate.program import Program, SolverError
 from fairway.allocate.solution import Solution
@@ -54,12 +55,13 @@ class _TeamCurve:
     frozen: BoolArray
     left: FloatArray
 
-    def demand(self, level: float) -> FloatArray:
-        return np.where(self.frozen, self.left, self.teams.amounts(level, self.caps) * self.unit)
-
-    def slope(self, level: float) -> FloatArray:
+    def at(self, level: float) -> tuple[FloatArray, FloatArray]:
         step = 1e-7 * level
-        return (self.demand(level) - self.demand(level - step)) / step
+        demand = self._demand(level)
+        return demand, (demand - self._demand(level - step)) / step
+
+    def _demand(self, level: float) -> FloatArray:
+        return np.where(self.frozen, self.left, self.teams.amounts(level, self.caps) * self.unit)
 
 
 def _fill_by_prices(
@@ -79,9 +81,13 @@ def _fill_by_prices(
         reduced = classes.within(time, ~exhausted)
         market = Market(reduced, warm_prices)
         curve = _TeamCurve(teams, caps, unit, frozen, left)
-        affordable = highest_affordable(market, curve, teams.full_level(caps))
+        affordable = None
+        if teams.flat and not exhausted.any():
+            affordable = _while_nobody_is_capped(market, teams, caps, unit)
+        if affordable is None:
+            affordable = highest_affordable(market, curve, teams.full_level(caps))
         amounts, shares = teams.amounts(affordable.level, caps), market.shares(affordable.stretched)
-        if not meets(reduced, shares, curve.demand(affordable.level)):
+        if not meets(reduced, shares, curve.at(affordable.level)[0]):
             return None
         proof = affordable.budgets
         if proof is not None:
@@ -107,6 +113,17 @@ def _fill_by_prices(
         left = np.maximum(np.einsum("ij,ij->i", classes.rates, shares - settled) - _ROUNDING * amounts * unit, 0.0)
         warm_prices = None
     return None
+
+
+def _while_nobody_is_capped(market: Market, teams: Teams, caps: FloatArray, unit: FloatArray) -> Affordable | None:
+    """The first level at which workers run out, if that is before any job has all it can have: until then, demands are
+    multiples of the level, and one search is enough.
+    """
+    curve = Multiple(teams.weights * unit)
+    raised = market.raise_along(curve, float((caps / teams.weights).min()))
+    if raised.budgets is None:
+        return None
+    return Affordable(raised.bound, replace(raised, level=raised.level / raised.bound), raised.budgets)
 
 
 def _fill_by_programs(program: Program, teams: Teams, unit: FloatArray) -> tuple[Solution, FloatArray]:

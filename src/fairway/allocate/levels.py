@@ -26,6 +26,9 @@ from fairway.allocate.solution import Solution
 
 _STEPS = 100
 
+_GAP = 1e-8
+"""Well below what counts as exact."""
+
 _MUCH_LESS = 0.1
 """A program is built anew for demands that have fallen by this, so that its tolerances stay small beside them."""
 
@@ -38,9 +41,9 @@ def raise_level(classes: Classes, curve: ConvexCurve, warm_prices: FloatArray | 
     highest = curve.reached(classes.fastest)
     if classes.pairs is None:
         market = Market(classes, warm_prices)
-        raised = market.raise_along(curve, highest)
+        raised = market.raise_along(curve, highest, gap=_GAP)
         shares = market.shares(raised)
-        if meets(classes, shares, curve.demand(raised.bound)):
+        if meets(classes, shares, curve.at(raised.bound)[0]):
             prices = market.prices(raised.budgets, curve, raised.bound)
             return Solution(raised.level, raised.bound, shares, None, prices)
     return _along_tangents(classes, curve, highest)
@@ -62,7 +65,7 @@ def highest_affordable(market: Market, curve: Curve, highest: float) -> Affordab
     """Lower the level of any curve from `highest` until its demands fit (Dinkelbach's method)."""
     level, budgets = highest, None
     for _ in range(_STEPS):
-        stretched = market.stretch(curve.demand(level), enough=_REACHED)
+        stretched = market.stretch(curve.at(level)[0], enough=_REACHED)
         if stretched.level >= _REACHED or stretched.budgets is None:
             break
         lower = market.affordable(curve, stretched.budgets, level)
@@ -81,7 +84,7 @@ def _along_tangents(classes: Classes, curve: ConvexCurve, level: float) -> Solut
     """Lower the level, each time to the optimum for the tangents of the demand curves at the last one."""
     typical = np.full(len(classes), np.inf)
     for _ in range(_STEPS):
-        demand, slope = curve.demand(level), curve.slope(level)
+        demand, slope = curve.at(level)
         if (demand < _MUCH_LESS * typical).any():
             program, typical = Program(classes, demand), demand
         optimum = program.maximise_level(demand - level * slope, slope)

@@ -62,6 +62,7 @@ class Market:
         self._modest = 0.5 * classes.of_jobs(classes.problem.isolated_shares)[:, self._open]
         self._modest_rates = np.einsum("ij,ij->i", rates, self._modest)
         self._curve: Curve = Multiple(np.zeros(len(classes)))
+        self._asks = np.zeros((len(classes), 1), dtype=bool)
         self._asked: list[tuple[FloatArray, float]] = []
         types = len(self._open)
         self._starts = [np.full(types, 1.0 / types)]
@@ -76,7 +77,7 @@ class Market:
     def cost(self, budgets: FloatArray, demand: FloatArray) -> float:
         """What these demands cost at least when a budget of 1 is spread like this over the types; sets `slope`."""
         self._splits.price(budgets / self._capacity)
-        return self._splits.cheapest(demand)
+        return self._splits.cheapest(demand, demand)[0]
 
     def stretch(self, demand: FloatArray, *, enough: float | None = None) -> Raised:
         """The largest multiple of the demands that the workers can carry.
@@ -86,11 +87,13 @@ class Market:
         curve = Multiple(demand)
         return self.raise_along(curve, curve.reached(self._splits.fastest), enough=enough)
 
-    def raise_along(self, curve: ConvexCurve, highest: float, *, enough: float | None = None) -> Raised:
+    def raise_along(
+        self, curve: ConvexCurve, highest: float, *, gap: float = GAP, enough: float | None = None
+    ) -> Raised:
         """The highest level of the curve that the workers can carry, at most `highest`."""
         self._curve, self._asked = curve, []
-        asks = (curve.demand(highest) > 0)[:, None]
-        used = np.einsum("i,ij->j", self._load, self._modest * asks) / self._capacity
+        self._asks = (curve.at(highest)[0] > 0)[:, None]
+        used = np.einsum("i,ij->j", self._load, self._modest * self._asks) / self._capacity
         lowest = highest
 
         def ask(budgets: FloatArray) -> Answer:
@@ -101,7 +104,7 @@ class Market:
             return Answer(level, self._splits.usage / self._capacity, level)
 
         def done(level: float, bound: float) -> bool:
-            if bound - level <= GAP * abs(bound):
+            if bound - level <= gap * abs(bound):
                 return True
             return enough is not None and (level >= enough or bound - level < _CLEAR * (enough - bound - _FAR))
 
@@ -122,7 +125,7 @@ class Market:
         The splits are left as they are at the level that is returned.
         """
         high, low, step = level, None, 0.0
-        cost = self._splits.cheapest(curve.demand(level))
+        cost, rise = self._splits.cheapest(*curve.at(level))
         if cost <= 1.0:
             return level
         for _ in range(_STEPS):
@@ -130,14 +133,13 @@ class Market:
                 high = level
             else:
                 low = level
-            rise = float(np.einsum("i,i->", self._splits.slope, curve.slope(level)))
             last, level = level, level - (cost - 1.0) / rise if rise > 0 else high
             if low is None and not level < high:  # a flat part of the curve: look further down, faster each time
                 step = 2.0 * step or abs(high) * 1e-3 + 1e-300
                 level = high - step
             elif low is not None and not low < level < high:
                 level = 0.5 * (low + high)
-            cost = self._splits.cheapest(curve.demand(level))
+            cost, rise = self._splits.cheapest(*curve.at(level))
             if abs(cost - 1.0) <= _ROUNDING or abs(level - last) <= 1e-15 * abs(last):
                 break
         return level
@@ -146,10 +148,10 @@ class Market:
         """What one more worker of each type adds to the level that these budgets just pay for."""
         prices = np.zeros_like(self.classes.capacity)
         if budgets is not None:
-            self.cost(budgets, curve.demand(level))
-            paid = float(np.einsum("i,i->", self.slope, curve.slope(level)))
-            if paid > 0:
-                prices[self._open] = budgets / self._capacity / paid
+            self._splits.price(budgets / self._capacity)
+            _, rise = self._splits.cheapest(*curve.at(level))
+            if rise > 0:
+                prices[self._open] = budgets / self._capacity / rise
         return prices
 
     def shares(self, raised: Raised) -> FloatArray:
@@ -157,10 +159,10 @@ class Market:
         shares = np.zeros((len(self.classes), len(self._open)))
         for number, part in raised.mixture:
             if number == 0:
-                shares += part * self._modest * (self._curve.slope(raised.level) > 0)[:, None]
+                shares += part * self._modest * self._asks
             else:
                 budgets, level = self._asked[number - 1]
-                self.cost(budgets, self._curve.demand(level))
+                self.cost(budgets, self._curve.at(level)[0])
                 self._splits.add_to(shares, part)
         everywhere = np.zeros((len(self.classes), len(self.classes.capacity)))
         everywhere[:, self._open] = shares

@@ -32,14 +32,19 @@ class Teams:
     """The tree over the classes of a problem."""
 
     def __init__(self, classes: Classes, *, flat: bool) -> None:
-        self._weights = classes.of_jobs(classes.problem.weights)
+        self.weights = classes.of_jobs(classes.problem.weights)
         self._counts = classes.counts
         self._root = _Team(classes=np.arange(len(classes))) if flat else _tree(classes)
 
+    @property
+    def flat(self) -> bool:
+        """Whether there are no teams: a root with nothing but jobs."""
+        return not self._root.teams
+
     def amounts(self, level: float, caps: FloatArray) -> FloatArray:
         """The amount of one job of each class at this level, none above its cap."""
-        if not self._root.teams:
-            return np.minimum(self._weights * level, caps)
+        if self.flat:
+            return np.minimum(self.weights * level, caps)
         amounts = np.zeros(len(caps))
         weights, _, _ = self._members(self._root, caps)
         self._give(self._root, weights * level, caps, amounts)
@@ -57,7 +62,7 @@ class Teams:
 
     def _members(self, team: _Team, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Weights, multiplicities and values of the members: one entry per class of jobs, then one per team."""
-        weights = np.concatenate([self._weights[team.classes], [member.weight for member in team.teams]])
+        weights = np.concatenate([self.weights[team.classes], [member.weight for member in team.teams]])
         times = np.concatenate([self._counts[team.classes], np.ones(len(team.teams))])
         totals = [self._total(member, values) for member in team.teams]
         return weights, times, np.concatenate([values[team.classes], totals])

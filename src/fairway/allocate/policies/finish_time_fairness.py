@@ -37,8 +37,10 @@ class FinishTimeFairness:
         work = steps * view.weights if self.weighted or self.space_sharing else steps
         with np.errstate(divide="ignore", invalid="ignore"):
             alone = view.isolated_elapsed + np.where(steps > 0, steps / view.isolated_throughputs, 0.0)
-        classes = Classes.of(view, [work, view.elapsed, alone], space_sharing=self.space_sharing)
-        curve = _FinishTimes(classes.of_jobs(work), classes.of_jobs(view.elapsed), classes.of_jobs(alone))
+        # Jobs with nothing left to do demand nothing, whatever their past.
+        alone, elapsed = np.where(steps > 0, alone, 1.0), np.where(steps > 0, view.elapsed, -np.inf)
+        classes = Classes.of(view, [work, elapsed, alone], space_sharing=self.space_sharing)
+        curve = _FinishTimes(classes.of_jobs(work), classes.of_jobs(elapsed), classes.of_jobs(alone))
         if not curve.work.any():
             return nothing_to_do(self.name, problem, sense="min")
         solution = raise_level(classes, curve, warm_prices(problem))
@@ -56,14 +58,10 @@ class _FinishTimes:
     elapsed: FloatArray
     alone: FloatArray
 
-    def demand(self, level: float) -> FloatArray:
-        return self.work / self._time_left(level)
-
-    def slope(self, level: float) -> FloatArray:
-        return self.work * self.alone / self._time_left(level) ** 2
-
-    def _time_left(self, level: float) -> FloatArray:
-        return np.where(self.work > 0, -level * self.alone - self.elapsed, 1.0)
+    def at(self, level: float) -> tuple[FloatArray, FloatArray]:
+        time_left = -level * self.alone - self.elapsed
+        demand = self.work / time_left
+        return demand, demand * self.alone / time_left
 
     def reached(self, rates: FloatArray) -> float:
         busy = self.work > 0
