@@ -26,6 +26,7 @@ class Splits:
         self._load = load
         self._rates, self._types = _by_rate(rates)
         self._price = np.zeros(types + 1)  # the last one, 0, is the price of idleness
+        self._priced = False  # whether the hulls are those of these prices
         self._hull, self._corners = np.zeros((jobs, types + 1), dtype=np.int16), np.zeros(jobs, dtype=np.int16)
         self._usage = np.zeros(types + 1)
         self._edge, self._part = np.zeros(jobs, dtype=np.int16), np.zeros(jobs)
@@ -44,7 +45,7 @@ class Splits:
     def price(self, prices: FloatArray) -> None:
         """Set the price of a worker of each type."""
         self._price[:-1] = prices
-        _lower_hulls(self._rates, self._types, self._price, self._hull, self._corners)
+        self._priced = False
 
     def cheapest(self, demand: FloatArray, rising: FloatArray) -> tuple[float, float]:
         """Let every job reach its demanded rate as cheaply as possible.
@@ -53,9 +54,10 @@ class Splits:
         """
         cost: float
         cost, rise = _cheapest(
-            self._rates, self._types, self._hull, self._corners, self._load, self._price,
+            self._rates, self._types, self._hull, self._corners, self._priced, self._load, self._price,
             demand, rising, self._usage, self._edge, self._part, self.slope,
         )  # fmt: skip
+        self._priced = True
         return cost, rise
 
     def worthwhile(self, worth: FloatArray) -> float:
@@ -64,14 +66,14 @@ class Splits:
         `worth`, like the load, is for all the jobs that a row stands for.
         """
         total: float = _worthwhile(
-            self._rates, self._types, self._hull, self._corners, self._load, self._price,
+            self._rates, self._types, self._hull, self._load, self._price,
             worth, self._usage, self._edge, self._part,
         )  # fmt: skip
         return total
 
-    def add_to(self, shares: FloatArray, part: float) -> None:
+    def add_to(self, shares: FloatArray, weight: float) -> None:
         """Add a part of the splits that were asked for last to the time that each job spends on each type."""
-        _add_shares(shares, part, self._types, self._hull, self._edge, self._part)
+        _add_shares(shares, weight, self._types, self._hull, self._edge, self._part)
 
 
 @njit(cache=True, nogil=True)
@@ -92,31 +94,35 @@ def _by_rate(rates: FloatArray) -> tuple[FloatArray, ShortArray]:
     return sorted_rates, sorted_types
 
 
-@njit(cache=True, nogil=True)
-def _lower_hulls(
-    rates: FloatArray, types: ShortArray, price: FloatArray, hull: ShortArray, corners: ShortArray
-) -> None:
-    """Write the corners of each job's hull, idleness first, as positions in its sorted order, and the last one's."""
-    jobs, points = rates.shape
-    rate_of, cost_of = np.zeros(points), np.zeros(points)
-    for i in range(jobs):
-        top = 0
-        hull[i, 0] = 0
-        for k in range(1, points):
-            rate, cost = rates[i, k], price[types[i, k]]
-            if rate <= rate_of[top]:
-                if rate <= 0.0 or cost >= cost_of[top]:
-                    continue
-                top -= 1
-            while top >= 1:
-                rise, run = cost_of[top] - cost_of[top - 1], rate_of[top] - rate_of[top - 1]
-                if rise * (rate - rate_of[top - 1]) < (cost - cost_of[top - 1]) * run:
-                    break
-                top -= 1
-            top += 1
-            hull[i, top] = k
-            rate_of[top], cost_of[top] = rate, cost
-        corners[i] = top
+@njit(cache=True, nogil=True, inline="always")
+def _lower_hull(
+    rates: FloatArray,
+    types: ShortArray,
+    price: FloatArray,
+    i: int,
+    hull: ShortArray,
+    rate: FloatArray,
+    cost: FloatArray,
+) -> int:
+    """Write the corners of a job's hull, idleness first: their positions in its sorted order, their rates and costs.
+
+    Returns the number of the last corner.
+    """
+    top = 0
+    hull[i, 0], rate[0], cost[0] = 0, 0.0, 0.0
+    for k in range(1, rates.shape[1]):
+        r, c = rates[i, k], price[types[i, k]]
+        if r <= rate[top]:
+            if r <= 0.0 or c >= cost[top]:
+                continue
+            top -= 1
+        while top >= 1 and (cost[top] - cost[top - 1]) * (r - rate[top - 1]) >= (c - cost[top - 1]) * (
+            rate[top] - rate[top - 1]
+        ):
+            top -= 1
+        top += 1
+        hull[i, top], rate[top], cost[top] = k, r, c
+    return top
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -125,6 +131,7 @@ def _cheapest(
     types: ShortArray,
     hull: ShortArray,
     corners: ShortArray,
+    priced: bool,
     load: FloatArray,
     price: FloatArray,
     demand: FloatArray,
@@ -137,7 +144,10 @@ def _cheapest(
     """Find the edge of each hull above the demand, and the part of its upper end in the split."""
     usage[:] = 0.0
     total, total_rise = 0.0, 0.0
+    rate, cost = np.empty(rates.shape[1]), np.empty(rates.shape[1])
     for i in range(len(demand)):
+        if not priced:
+            corners[i] = _lower_hull(rates, types, price, i, hull, rate, cost)
         if corners[i] == 0:  # nowhere to run
             edge[i], part[i], slope[i] = 0, 0.0, 0.0
             continue
@@ -162,7 +172,6 @@ def _worthwhile(
     rates: FloatArray,
     types: ShortArray,
     hull: ShortArray,
-    corners: ShortArray,
     load: FloatArray,
     price: FloatArray,
     worth: FloatArray,
@@ -173,21 +182,21 @@ def _worthwhile(
     """Cost is convex along the hull, so the best rate is where an edge's slope meets worth / d, or a corner."""
     usage[:] = 0.0
     total = 0.0
+    rate, cost = np.empty(rates.shape[1]), np.empty(rates.shape[1])
     for i in range(len(worth)):
-        for e in range(1, corners[i] + 1):
-            a, b = hull[i, e - 1], hull[i, e]
-            low, high = types[i, a], types[i, b]
-            run, rise = rates[i, b] - rates[i, a], load[i] * (price[high] - price[low])
+        e, last = 1, _lower_hull(rates, types, price, i, hull, rate, cost)
+        while True:
             # One more step is worth its price on this edge up to the rate d with worth / d = rise / run.
-            rate = rates[i, b] if rise <= 0.0 else worth[i] * run / rise
-            edge[i] = e
-            if rate < rates[i, b]:
+            run, rise = rate[e] - rate[e - 1], load[i] * (cost[e] - cost[e - 1])
+            chosen = rate[e] if rise <= 0.0 else worth[i] * run / rise
+            if chosen < rate[e] or e == last:
                 break
-        rate = min(max(rate, rates[i, a]), rates[i, b])
-        part[i] = (rate - rates[i, a]) / run
-        usage[low] += load[i] * (1.0 - part[i])
-        usage[high] += load[i] * part[i]
-        total += worth[i] * np.log(rate)
+            e += 1
+        chosen = min(max(chosen, rate[e - 1]), rate[e])
+        edge[i], part[i] = e, (chosen - rate[e - 1]) / run
+        usage[types[i, hull[i, e - 1]]] += load[i] * (1.0 - part[i])
+        usage[types[i, hull[i, e]]] += load[i] * part[i]
+        total += worth[i] * np.log(chosen)
     return total
 
 

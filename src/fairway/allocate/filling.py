@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fairway.allocate.allocation import EXACT
 from fairway.allocate.arrays import BoolArray, FloatArray
 from fairway.allocate.classes import Classes
 from fairway.allocate.curves import Multiple
@@ -72,17 +73,17 @@ def _fill_by_prices(
     After a rise, the types that it exhausted leave the problem, together with the time that anyone spends there. A job
     that is stuck stays with the time and the rate that it has on free types, as it may have a choice among them.
     """
-    size, types = classes.rates.shape
-    exhausted, frozen = np.zeros(types, dtype=bool), np.zeros(size, dtype=bool)
+    size = len(classes)
+    exhausted, frozen = classes.capacity <= 0, np.zeros(size, dtype=bool)
     caps, left, time = classes.fastest / unit, np.zeros(size), np.ones(size)
     settled = np.zeros_like(classes.rates)
     first: tuple[float, FloatArray] | None = None
-    while not exhausted.all():
+    while True:
         reduced = classes.within(time, ~exhausted)
         market = Market(reduced, warm_prices)
         curve = _TeamCurve(teams, caps, unit, frozen, left)
         affordable = None
-        if teams.flat and not exhausted.any():
+        if teams.flat and first is None:
             affordable = _while_nobody_is_capped(market, teams, caps, unit)
         if affordable is None:
             affordable = highest_affordable(market, curve, teams.full_level(caps))
@@ -92,18 +93,19 @@ def _fill_by_prices(
         proof = affordable.budgets
         if proof is not None:
             used = reduced.counts * reduced.scale_factors @ shares
-            full = market.open(used >= reduced.capacity * (1 - _ROUNDING))
+            full = market.open(used >= reduced.capacity * (1 - EXACT))
             proof = np.where(full & (proof > _ROUNDING), proof, 0.0)
         prices = market.prices(proof, curve, affordable.level)
         first = first or (affordable.level, prices)
         shares = settled + shares * time[:, None]
         gone = market.everywhere(proof) > 0
+        if (exhausted | gone).all():
+            break
         free = np.where(exhausted | gone, 0.0, classes.rates).max(axis=1, initial=0.0) / unit
         frozen |= (market.slope > 0) | (shares[:, gone].sum(axis=1) > _ROUNDING)
         higher = np.where(frozen, amounts, np.clip(free, amounts, caps))
         if not (higher > amounts * (1 + _ROUNDING)).any():
-            value, factor = teams.root_level(amounts), min(affordable.stretched.level, 1.0)
-            return Solution(value * factor, value, shares, None, _prices_of(value, *first)), amounts
+            break
         if not gone.any():
             return None
         exhausted |= gone
@@ -112,15 +114,17 @@ def _fill_by_prices(
         # Nobody holds on to a free type for the sake of what is only rounding of its level.
         left = np.maximum(np.einsum("ij,ij->i", classes.rates, shares - settled) - _ROUNDING * amounts * unit, 0.0)
         warm_prices = None
-    return None
+    value, factor = teams.root_level(amounts), min(affordable.stretched.level, 1.0)
+    return Solution(value * factor, value, shares, None, _prices_of(value, *first)), amounts
 
 
 def _while_nobody_is_capped(market: Market, teams: Teams, caps: FloatArray, unit: FloatArray) -> Affordable | None:
-    """The first level at which workers run out, if that is before any job has all it can have: until then, demands are
-    multiples of the level, and one search is enough.
+    """The level at which workers run out, if that comes before any job has all it can have; None otherwise.
+
+    Until then, demands are multiples of the level, and one search is enough.
     """
     curve = Multiple(teams.weights * unit)
-    raised = market.raise_along(curve, float((caps / teams.weights).min()))
+    raised = market.raise_along(curve, float((caps / teams.weights).min()), gap=_ROUNDING)
     if raised.budgets is None:
         return None
     return Affordable(raised.bound, replace(raised, level=raised.level / raised.bound), raised.budgets)

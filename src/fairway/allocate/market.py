@@ -61,8 +61,8 @@ class Market:
         # Half of the equal split fits with room to spare, so that the search starts from a sound basis.
         self._modest = 0.5 * classes.of_jobs(classes.problem.isolated_shares)[:, self._open]
         self._modest_rates = np.einsum("ij,ij->i", rates, self._modest)
-        self._curve: Curve = Multiple(np.zeros(len(classes)))
         self._asks = np.zeros((len(classes), 1), dtype=bool)
+        self._curve: Curve = Multiple(np.zeros(len(classes)))
         self._asked: list[tuple[FloatArray, float]] = []
         types = len(self._open)
         self._starts = [np.full(types, 1.0 / types)]

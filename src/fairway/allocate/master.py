@@ -48,8 +48,8 @@ class Master:
 
     def solve(self) -> tuple[float, FloatArray]:
         """The level of the best mixture, and what relaxing each type by its whole capacity would add to it."""
-        dual = _optimise(self._columns[: self._count], self._values[: self._count], self._basis, self._rows)
-        return float(dual.sum()), np.maximum(dual[:-1], 0.0)
+        dual: FloatArray = _optimise(self._columns, self._values, self._count, self._basis, self._rows)
+        return dual.item(-1), dual[:-1]
 
     def mixture(self) -> list[tuple[int, float]]:
         """The answers in the best mixture, numbered in the order in which they came, and their parts."""
@@ -65,9 +65,13 @@ class Master:
 
 
 @njit(cache=True, nogil=True)
-def _optimise(columns: FloatArray, values: FloatArray, basis: IntArray, rows: FloatArray) -> FloatArray:
-    """Primal simplex from a feasible basis, which is changed in place; returns the dual values of the rows."""
+def _optimise(columns: FloatArray, values: FloatArray, count: int, basis: IntArray, rows: FloatArray) -> FloatArray:
+    """Primal simplex from a feasible basis, which is changed in place.
+
+    Returns the dual values of the types and, last, the value of the optimum.
+    """
     size = len(rows)
+    columns, values = columns[:count], values[:count]
     scale = np.abs(values).max() + 1e-300
     pivots = 0
     while True:
@@ -76,7 +80,7 @@ def _optimise(columns: FloatArray, values: FloatArray, basis: IntArray, rows: Fl
         reduced = values - columns @ dual
         entering = int(np.argmax(reduced))
         if reduced[entering] <= _TOLERANCE * scale or pivots > 50 * size:
-            return dual
+            break
         if pivots > 10 * size:  # may be cycling: the lowest index that improves cannot cycle (Bland)
             entering = int(np.argmax(reduced > _TOLERANCE * scale))
         direction = inverse @ columns[entering]
@@ -91,6 +95,11 @@ def _optimise(columns: FloatArray, values: FloatArray, basis: IntArray, rows: Fl
             if blocks and (leaving < 0 or direction[row] > direction[leaving]):
                 leaving = row
         if leaving < 0:
-            return dual
+            break
         basis[leaving] = entering
         pivots += 1
+    value = dual @ rows
+    for row in range(size - 1):
+        dual[row] = max(dual[row], 0.0)
+    dual[-1] = value
+    return dual

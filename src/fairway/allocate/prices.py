@@ -81,6 +81,6 @@ def find_prices(
         last, budgets = budgets, dual / dual.sum() if relative else dual
         if proof is not None and value > before:
             budgets = _SMOOTHING * proof + (1 - _SMOOTHING) * budgets
-        if np.array_equal(budgets, last):  # the same question would get the same answer
+        elif np.array_equal(budgets, last):  # the same question would get the same answer
             break
     return Balance(min(value, bound), bound, proof, master.mixture())
