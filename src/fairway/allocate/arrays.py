@@ -11,3 +11,9 @@ ShortArray = npt.NDArray[np.int16]
 """Positions of accelerator types: a quarter of the memory to walk through, and types are never many."""
 
 BoolArray = npt.NDArray[np.bool_]
+
+
+def row_maxima(table: FloatArray) -> FloatArray:
+    """The largest entry of each row, at least 0; many times as fast for short rows as asking numpy for it by row."""
+    maxima: FloatArray = table.T.copy().max(axis=0, initial=0.0)
+    return maxima

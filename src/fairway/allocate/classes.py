@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import vectorize
 
-from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
+from fairway.allocate.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from fairway.allocate.problem import Pairs, Problem
 
 _Hashes = npt.NDArray[np.uint64]
@@ -77,7 +77,7 @@ class Classes:
     @cached_property
     def fastest(self) -> FloatArray:
         """The highest rate that a job of each class can have, alone or beside another."""
-        fastest: FloatArray = self.rates.max(axis=1, initial=0.0)
+        fastest = row_maxima(self.rates)
         if self.pairs is not None:
             np.maximum.at(fastest, self.pairs.first, self.pairs.rates[:, :, 0].max(axis=1))
             np.maximum.at(fastest, self.pairs.second, self.pairs.rates[:, :, 1].max(axis=1))
@@ -133,7 +133,7 @@ def _hash_rows(table: FloatArray) -> _Hashes:
     """One number per row; equal rows agree."""
     bits = np.ascontiguousarray(table + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0
     columns = _mix(np.arange(1, table.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
-    hashes: _Hashes = _mix(np.add.reduce(_mix(bits) * columns, axis=1, dtype=np.uint64))
+    hashes: _Hashes = _mix((_mix(bits.T.copy()) * columns[:, None]).sum(axis=0, dtype=np.uint64))
     return hashes
 
 

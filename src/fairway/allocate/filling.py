@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairway.allocate.allocation import EXACT
-from fairway.allocate.arrays import BoolArray, FloatArray
+from fairway.allocate.arrays import BoolArray, FloatArray, row_maxima
 from fairway.allocate.classes import Classes
 from fairway.allocate.curves import Multiple
 from fairway.allocate.levels import Affordable, highest_affordable, meets
@@ -79,7 +79,7 @@ def _fill_by_prices(
     settled = np.zeros_like(classes.rates)
     first: tuple[float, FloatArray] | None = None
     while True:
-        reduced = classes.within(time, ~exhausted)
+        reduced = classes if first is None else classes.within(time, ~exhausted)
         market = Market(reduced, warm_prices)
         curve = _TeamCurve(teams, caps, unit, frozen, left)
         affordable = None
@@ -101,7 +101,7 @@ def _fill_by_prices(
         gone = market.everywhere(proof) > 0
         if (exhausted | gone).all():
             break
-        free = np.where(exhausted | gone, 0.0, classes.rates).max(axis=1, initial=0.0) / unit
+        free = row_maxima(np.where(exhausted | gone, 0.0, classes.rates)) / unit
         frozen |= (market.slope > 0) | (shares[:, gone].sum(axis=1) > _ROUNDING)
         higher = np.where(frozen, amounts, np.clip(free, amounts, caps))
         if not (higher > amounts * (1 + _ROUNDING)).any():

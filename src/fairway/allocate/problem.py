@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.allocate.allocation import Allocation
-from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
+from fairway.allocate.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from fairway.cluster import Cluster
 from fairway.errors import InputError
 from fairway.jobs import Entity, Job, Pair
@@ -174,14 +174,12 @@ class Problem:
     @cached_property
     def can_run(self) -> BoolArray:
         """Which jobs can run anywhere in this cluster; the others take part in no objective and get no time."""
-        somewhere: BoolArray = np.logical_or.reduce(self.runnable, axis=1)
-        return somewhere
+        return self.fastest > 0
 
     @cached_property
     def fastest(self) -> FloatArray:
         """The highest rate that each job can have alone."""
-        highest: FloatArray = np.maximum.reduce(self.rates, axis=1, initial=0.0)
-        return highest
+        return row_maxima(self.rates)
 
     @cached_property
     def proportional_throughputs(self) -> FloatArray:
@@ -197,8 +195,8 @@ class Problem:
 
     @cached_property
     def _equal_shares(self) -> FloatArray:
-        per_job = self.workers / np.maximum(np.count_nonzero(self.can_run) * self.scale_factors[:, None], 1.0)
-        shares: FloatArray = per_job / np.maximum(per_job.sum(axis=1, keepdims=True), 1.0)
+        asked = np.maximum(np.count_nonzero(self.can_run) * self.scale_factors, 1.0)
+        shares: FloatArray = self.workers / np.maximum(asked, self.workers.sum())[:, None]
         return shares
 
     @cached_property
