@@ -29,6 +29,9 @@ _CLEAR = 0.1
 _FAR = 1e-4
 """... and at least so far away: nearer by, the exact prices are worth finding."""
 
+_NEAR = 1e-4
+"""Newton steps below this, relative to the level, are not worth another look at the jobs."""
+
 _STEPS = 100
 _ROUNDING = 1e-14
 
@@ -98,10 +101,10 @@ class Market:
 
         def ask(budgets: FloatArray) -> Answer:
             nonlocal lowest
-            self._splits.price(budgets / self._capacity)
-            lowest = min(lowest, level := self._affordable(curve, lowest))
+            level, proven = self._near_affordable(curve, budgets, lowest)
+            lowest = min(lowest, proven)
             self._asked.append((budgets, level))
-            return Answer(level, self._splits.usage / self._capacity, level)
+            return Answer(level, self._splits.usage / self._capacity, proven)
 
         def done(level: float, bound: float) -> bool:
             if bound - level <= gap * abs(bound):
@@ -114,16 +117,28 @@ class Market:
         self._starts = useful if balance.proof is None else [balance.proof, *useful]
         return Raised(balance.value, balance.bound, balance.proof, balance.mixture)
 
-    def affordable(self, curve: Curve, budgets: FloatArray, level: float) -> float:
-        """The highest level, at most this one, that a budget of 1 pays for; of any curve that does not fall."""
-        self._splits.price(budgets / self._capacity)
-        return self._affordable(curve, level)
+    def _near_affordable(self, curve: ConvexCurve, budgets: FloatArray, level: float) -> tuple[float, float]:
+        """A level near the highest that a budget of 1 pays for, and a bound of that one.
 
-    def _affordable(self, curve: Curve, level: float) -> float:
-        """Newton's method from above, where the cost of a convex curve is convex; kept in a bracket for the others.
-
-        The splits are left as they are at the level that is returned.
+        The cost of a convex curve is convex in the level, so Newton's method from above never steps below the root:
+        each step is a bound. The splits are left as they are at the level that is returned.
         """
+        self._splits.price(budgets / self._capacity)
+        while True:
+            cost, rise = self._splits.cheapest(*curve.at(level))
+            if cost <= 1.0:
+                return level, level
+            step = (cost - 1.0) / rise
+            if step <= _NEAR * abs(level):
+                return level, level - step
+            level -= step
+
+    def affordable(self, curve: Curve, budgets: FloatArray, level: float) -> float:
+        """The highest level, at most this one, that a budget of 1 pays for; of any curve that does not fall.
+
+        Newton's method, kept in a bracket.
+        """
+        self._splits.price(budgets / self._capacity)
         high, low, step = level, None, 0.0
         cost, rise = self._splits.cheapest(*curve.at(level))
         if cost <= 1.0:
