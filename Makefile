@@ -28,17 +28,17 @@ $(READY): $(LOCK) pyproject.toml
 demo: $(READY)  ## allocate a small mixed cluster under four policies
 	@echo "Seven training jobs of two teams share 2 V100, 2 P100 and 2 K80: $(PROBLEM)"
 	@echo
-	@echo "1. Fair to every job, knowing how fast each runs on each accelerator type:"
-	$(BIN)/fairway allocate $(PROBLEM) --policy max-min-fairness --table
+	@echo "1. Fair to every job, blind to how fast each runs on each accelerator type, as most schedulers are:"
+	$(BIN)/fairway allocate $(PROBLEM) --policy water-filling:agnostic --table
 	@echo
-	@echo "2. The same goal, blind to those differences, as most schedulers are:"
-	$(BIN)/fairway allocate $(PROBLEM) --policy max-min-fairness:agnostic --table
+	@echo "2. The same goal, knowing these rates: every job gets more done on the same machines:"
+	$(BIN)/fairway allocate $(PROBLEM) --policy water-filling --table
 	@echo
-	@echo "3. No job should finish much later than it would on its own equal part of the cluster:"
+	@echo "3. Fair to the two teams, one of which serves its jobs in order of arrival:"
+	$(BIN)/fairway allocate $(PROBLEM) --policy hierarchical --table
+	@echo
+	@echo "4. No job should finish much later than it would on its own equal part of the cluster:"
 	$(BIN)/fairway allocate $(PROBLEM) --policy finish-time-fairness --table
-	@echo
-	@echo "4. All work done as early as possible:"
-	$(BIN)/fairway allocate $(PROBLEM) --policy makespan --table
 
 test: lint types imports unit docs  ## lint, check types and imports, run every test, build the documentation
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from fairway.allocate.allocation import Allocation
     from fairway.allocate.problem import Problem
 
+_ROUNDING = 1e-6
+"""A rate below this part of a job's fastest is shown as 0."""
+
 _MOST_ROWS = 200
 
 
@@ -38,7 +41,7 @@ def print_allocation(policy: str, problem: Problem, allocation: Allocation, seco
 
 def _add_rows(table: Table, allocation: Allocation) -> int:
     """Add a row for each job and each pair that has time; returns how many did not fit."""
-    ids, rates = allocation.ids, allocation.throughputs.tolist()
+    ids, rates, fastest = allocation.ids, allocation.throughputs.tolist(), allocation.problem.fastest.tolist()
     shown = left_out = 0
     for first, second, shares in zip(
         allocation.first.tolist(), allocation.second.tolist(), allocation.shares.tolist(), strict=True
@@ -54,7 +57,7 @@ def _add_rows(table: Table, allocation: Allocation) -> int:
         table.add_row(
             Text(f"{ids[first]} + {ids[second]}" if paired else ids[first]),
             *(f"{share:.1%}" if _noticeable(share) else "·" for share in shares),
-            "" if paired else f"{rates[first]:.4g}",
+            "" if paired else f"{rates[first] if rates[first] > _ROUNDING * fastest[first] else 0.0:.4g}",
             "" if paired else Text(binding.kind + (f" of {binding.accelerator}" if binding.accelerator else "")),
         )
     return left_out
