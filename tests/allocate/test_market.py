@@ -133,3 +133,18 @@ def test_jobs_that_demand_nothing_take_nothing() -> None:
     shares = market.classes.expand(market.shares(market.stretch(needed)))
     assert (shares[demand == 0] == 0).all()
     assert (shares[demand > 0].sum(axis=1) > 0).all()
+
+
+def test_the_prices_of_a_similar_decision_save_questions() -> None:
+    asked = {"cold": 0, "warm": 0}
+    for seed in range(12):
+        problem = random_problem(seed, jobs=400, workers=(20, 60), weights=(0.5, 2.0))
+        market, demand = market_of(problem, fair_demand(problem))
+        raised = market.stretch(demand)
+        prices = market.prices(raised.budgets, Multiple(demand), raised.bound)
+        for start, known in (("cold", None), ("warm", prices)):
+            classes = market.classes
+            one_left = Market(replace(classes, counts=np.where(np.arange(len(classes)) == 0, 0.0, 1.0)), known)
+            one_left.stretch(demand)
+            asked[start] += len(one_left._asked)
+    assert asked["warm"] < asked["cold"]

@@ -67,12 +67,12 @@ class Market:
         self._asks = np.zeros((len(classes), 1), dtype=bool)
         self._curve: Curve = Multiple(np.zeros(len(classes)))
         self._asked: list[tuple[FloatArray, float]] = []
-        # A first guess at the prices: what each type contributes to everyone's rates in an equal split.
-        part = np.divide(1.0, self._modest_rates, out=np.zeros(len(classes)), where=self._modest_rates > 0)
-        worth = np.einsum("i,ij->j", part * classes.counts, rates * self._modest)
+        if warm_prices is not None and warm_prices[self._open].any():
+            worth = warm_prices[self._open] * self._capacity
+        else:  # a first guess at the prices: what each type contributes to everyone's rates in an equal split
+            part = np.divide(1.0, self._modest_rates, out=np.zeros(len(classes)), where=self._modest_rates > 0)
+            worth = np.einsum("i,ij->j", part * classes.counts, rates * self._modest)
         self._starts = [worth / max(float(worth.sum()), 1e-300)]
-        if warm_prices is not None and (total := float(warm_prices @ classes.capacity)) > 0:
-            self._starts.insert(0, warm_prices[self._open] * self._capacity / total)
 
     @property
     def slope(self) -> FloatArray:
