@@ -64,8 +64,8 @@ def allocate(
     if table and json_to == STDOUT:
         raise InputError("--table and --json - both print to standard output; choose one of them")
 
-    from fairway.allocate.problem_file import parse_problem  # noqa: PLC0415
-    from fairway.allocate.registry import policy_of  # noqa: PLC0415
+    from fairway.allocate.problem_file import parse_problem
+    from fairway.allocate.registry import policy_of
 
     chosen = policy_of(policy)
     given = parse_problem(_read(problem), "standard input" if problem == STDOUT else problem)
@@ -79,7 +79,7 @@ def allocate(
     if not table:
         write_json(_document(policy, given, allocation, seconds), json_to or STDOUT)
     if table or json_to not in {None, STDOUT}:
-        from fairway.cli.allocation_table import print_allocation  # noqa: PLC0415
+        from fairway.cli.allocation_table import print_allocation
 
         print_allocation(policy, given, allocation, seconds)
 
@@ -95,7 +95,7 @@ def _read(name: str) -> bytes:
 
 def _load_compiled_code(policy: Policy, problem: Problem) -> None:
     """Let the policy decide a toy problem, so that loading its compiled code does not count as time to decide."""
-    from fairway.allocate.problem import Problem  # noqa: PLC0415
+    from fairway.allocate.problem import Problem
 
     if not problem.types:
         return

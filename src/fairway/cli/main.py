@@ -68,7 +68,7 @@ app.command()(policies)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
+        from importlib.metadata import PackageNotFoundError, version
 
         try:
             typer.echo(f"fairway {version('fairway')}")

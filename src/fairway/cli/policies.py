@@ -18,7 +18,7 @@ def policies(
     ] = None,
 ) -> None:
     """List the policies, with what each is after and the options it takes."""
-    from fairway.allocate.policies import POLICIES  # noqa: PLC0415
+    from fairway.allocate.policies import POLICIES
 
     listed = [{"name": name, "about": _about(policy), "options": _options(policy)} for name, policy in POLICIES.items()]
     if json_to is not None:
@@ -40,9 +40,9 @@ def _options(policy: Any) -> list[str]:
 
 
 def _print_table(listed: list[dict[str, Any]]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     table = Table("policy", "what it does", "options", box=None, pad_edge=False, padding=(0, 2, 1, 0))
     table.columns[0].no_wrap = True
