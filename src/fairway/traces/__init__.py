@@ -1,0 +1,24 @@
+"""Traces of jobs: readers of the public formats, and a generator."""
+
+from fairway.traces.files import FORMATS, parse_trace, read_trace
+from fairway.traces.gavel_table import JOB_TABLE, JobType
+from fairway.traces.generate import generate
+from fairway.traces.generate_options import GeneratorOptions, parse_generate
+from fairway.traces.openb import GpuNodes, read_openb_nodes
+from fairway.traces.trace import SkippedRow, Trace, TraceJob
+
+__all__ = [
+    "FORMATS",
+    "JOB_TABLE",
+    "GeneratorOptions",
+    "GpuNodes",
+    "JobType",
+    "SkippedRow",
+    "Trace",
+    "TraceJob",
+    "generate",
+    "parse_generate",
+    "parse_trace",
+    "read_openb_nodes",
+    "read_trace",
+]

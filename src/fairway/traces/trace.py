@@ -1,0 +1,119 @@
+"""What every trace becomes once it is read: jobs in order of arrival, and a record of the rows that could not be used.
+
+A job says when it arrives, how many workers it asks for and how long it is: in steps, where the trace names its type,
+or in seconds, where it only tells how long the job ran. Times are seconds. No row is dropped in silence: one that
+cannot be used stands in `skipped` with its line and the reason, and `summary()` counts it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
+
+from fairway.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class TraceJob:
+    """One job of a trace.
+
+    `duration_seconds` is the time it needs on the workers it asks for (on the reference accelerator, where the trace
+    was generated); `slo` the multiple of that duration within which it should finish. `accelerators` are the types that
+    it may run on, None for any. `gpu_fraction` is the part of each of its `scale_factor` workers that it uses.
+    """
+
+    id: str
+    arrival: float
+    job_type: str | None = None
+    scale_factor: int = 1
+    total_steps: float | None = None
+    duration_seconds: float | None = None
+    weight: float = 1.0
+    slo: float | None = None
+    entity: str | None = None
+    user: str | None = None
+    accelerators: tuple[str, ...] | None = None
+    gpu_fraction: float = 1.0
+    status: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.id:
+            raise InputError("id: nothing given, expected the name of the job")
+        if not (math.isfinite(self.arrival) and self.arrival >= 0):
+            raise InputError(f"arrival: {self.arrival} given, expected seconds of at least 0")
+        if self.scale_factor < 1:
+            raise InputError(f"scale_factor: {self.scale_factor} given, expected a whole number of at least 1")
+        if self.accelerators is not None and not (self.accelerators and all(self.accelerators)):
+            raise InputError("accelerators: an empty name or no name given, expected None where any type will do")
+        if not 0 < self.gpu_fraction <= 1:
+            raise InputError(f"gpu_fraction: {self.gpu_fraction} given, expected a number above 0 and up to 1")
+        _check_positive("total_steps", self.total_steps)
+        _check_positive("duration_seconds", self.duration_seconds)
+        _check_positive("weight", self.weight)
+        _check_positive("slo", self.slo)
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRow:
+    """A row of the file that gave no job: its line, counted from 1, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The jobs of a trace in order of arrival, the format and the file they came from, and the rows left out."""
+
+    jobs: tuple[TraceJob, ...]
+    format: str
+    source: str
+    skipped: tuple[SkippedRow, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.jobs:
+            raise InputError(f"{self.source}: no job could be read{self._first_skipped()}; expected at least one")
+        for before, after in pairwise(self.jobs):
+            if after.arrival < before.arrival:
+                raise InputError(
+                    f"{self.source}: job '{after.id}' arrives at {after.arrival} s, before job '{before.id}' at "
+                    f"{before.arrival} s; put the jobs in order of arrival"
+                )
+
+    @property
+    def skipped_by_reason(self) -> Mapping[str, int]:
+        """How many rows were left out for each reason, the most frequent first."""
+        counts: dict[str, int] = {}
+        for row in self.skipped:
+            counts[row.reason] = counts.get(row.reason, 0) + 1
+        return MappingProxyType(dict(sorted(counts.items(), key=lambda entry: -entry[1])))
+
+    def summary(self, reasons: int = 3) -> str:
+        """One line: how many jobs over what time, how many rows were left out and for which most frequent reasons."""
+        hours = (self.jobs[-1].arrival - self.jobs[0].arrival) / 3600
+        text = f"{self.source}: {_counted(len(self.jobs), 'job')} arriving over {hours:.1f} h ({self.format})"
+        if not self.skipped:
+            return text
+        counts = list(self.skipped_by_reason.items())
+        parts = [f"{count} × {reason} (first at line {self._first_line(reason)})" for reason, count in counts[:reasons]]
+        if len(counts) > reasons:
+            parts.append(f"{sum(count for _, count in counts[reasons:])} for other reasons")
+        return f"{text}; {_counted(len(self.skipped), 'row')} skipped: {'; '.join(parts)}"
+
+    def _first_line(self, reason: str) -> int:
+        return next(row.line for row in self.skipped if row.reason == reason)
+
+    def _first_skipped(self) -> str:
+        return f" (line {self.skipped[0].line}: {self.skipped[0].reason})" if self.skipped else ""
+
+
+def _check_positive(name: str, value: float | None) -> None:
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise InputError(f"{name}: {value} given, expected a number above 0")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
