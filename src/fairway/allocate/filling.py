@@ -24,7 +24,7 @@ from fairway.allocate.levels import Affordable, highest_affordable, meets
 from fairway.allocate.market import Market
 from fairway.allocate.program import Program, SolverError
 from fairway.allocate.solution import Solution
-from fairway.allocate.teams import Teams
+from fairway.allocate.teams import Filling, Teams
 
 _ROUNDING = 1e-8
 """Slacks, prices and rises below this, relative to the whole, are rounding."""
@@ -50,8 +50,7 @@ class _TeamCurve:
     Of a job that is frozen, only what is left for the free types to do.
     """
 
-    teams: Teams
-    caps: FloatArray
+    filling: Filling
     unit: FloatArray
     frozen: BoolArray
     left: FloatArray
@@ -62,7 +61,7 @@ class _TeamCurve:
         return demand, (demand - self._demand(level - step)) / step
 
     def _demand(self, level: float) -> FloatArray:
-        return np.where(self.frozen, self.left, self.teams.amounts(level, self.caps) * self.unit)
+        return np.where(self.frozen, self.left, self.filling.amounts(level) * self.unit)
 
 
 def _fill_by_prices(
@@ -81,13 +80,14 @@ def _fill_by_prices(
     while True:
         reduced = classes if first is None else classes.within(time, ~exhausted)
         market = Market(reduced, warm_prices)
-        curve = _TeamCurve(teams, caps, unit, frozen, left)
+        filling = teams.up_to(caps)
+        curve = _TeamCurve(filling, unit, frozen, left)
         affordable = None
         if teams.flat and first is None:
             affordable = _while_nobody_is_capped(market, teams, caps, unit)
         if affordable is None:
             affordable = highest_affordable(market, curve, teams.full_level(caps))
-        amounts, shares = teams.amounts(affordable.level, caps), market.shares(affordable.stretched)
+        amounts, shares = filling.amounts(affordable.level), market.shares(affordable.stretched)
         if not meets(reduced, shares, curve.at(affordable.level)[0]):
             return None
         proof = affordable.budgets

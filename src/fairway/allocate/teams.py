@@ -19,13 +19,29 @@ from fairway.allocate.problem import Problem
 
 @dataclass(slots=True)
 class _Team:
-    """Members of one team: classes of jobs (each standing for `counts` of them) and teams below."""
+    """Members of one team: classes of jobs and, after them, teams below.
+
+    `weights` are those of the members, `times` how many jobs each class stands for (1 for a team).
+    """
 
     weight: float = 1.0
     fifo: bool = False
     classes: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     teams: list[_Team] = field(default_factory=list)
     arrival: FloatArray = field(default_factory=lambda: np.zeros(0))
+    weights: FloatArray = field(default_factory=lambda: np.zeros(0))
+    times: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def know(self, weights: FloatArray, counts: FloatArray) -> None:
+        """Take down the weights and multiplicities of all members, here and below."""
+        self.weights = np.concatenate([weights[self.classes], [team.weight for team in self.teams]])
+        self.times = np.concatenate([counts[self.classes], np.ones(len(self.teams))])
+        for team in self.teams:
+            team.know(weights, counts)
+
+    def held(self, values: FloatArray) -> FloatArray:
+        """The value of each member, of a team the total of its members."""
+        return np.concatenate([values[self.classes], [float(team.times @ team.held(values)) for team in self.teams]])
 
 
 class Teams:
@@ -33,73 +49,92 @@ class Teams:
 
     def __init__(self, classes: Classes, *, flat: bool) -> None:
         self.weights = classes.of_jobs(classes.problem.weights)
-        self._counts = classes.counts
         self._root = _Team(classes=np.arange(len(classes))) if flat else _tree(classes)
+        self._root.know(self.weights, classes.counts)
 
     @property
     def flat(self) -> bool:
         """Whether there are no teams: a root with nothing but jobs."""
         return not self._root.teams
 
+    def up_to(self, caps: FloatArray) -> Filling:
+        """How the amounts grow with the level when no job can have more than its cap."""
+        return Filling(self._root, caps)
+
     def amounts(self, level: float, caps: FloatArray) -> FloatArray:
         """The amount of one job of each class at this level, none above its cap."""
-        if self.flat:
-            return np.minimum(self.weights * level, caps)
-        amounts = np.zeros(len(caps))
-        weights, _, _ = self._members(self._root, caps)
-        self._give(self._root, weights * level, caps, amounts)
-        return amounts
+        return self.up_to(caps).amounts(level)
 
     def full_level(self, caps: FloatArray) -> float:
         """The lowest level at which every job that can have anything has its cap."""
-        weights, _, tops = self._members(self._root, caps)
-        return float((tops / weights).max(initial=0.0))
+        return float((self._root.held(caps) / self._root.weights).max(initial=0.0))
 
     def root_level(self, amounts: FloatArray) -> float:
         """The lowest amount per weight of any member of the root."""
-        weights, _, held = self._members(self._root, amounts)
-        return float((held / weights).min(initial=np.inf))
-
-    def _members(self, team: _Team, values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights, multiplicities and values of the members: one entry per class of jobs, then one per team."""
-        weights = np.concatenate([self.weights[team.classes], [member.weight for member in team.teams]])
-        times = np.concatenate([self._counts[team.classes], np.ones(len(team.teams))])
-        totals = [self._total(member, values) for member in team.teams]
-        return weights, times, np.concatenate([values[team.classes], totals])
-
-    def _total(self, team: _Team, values: FloatArray) -> float:
-        _, times, members = self._members(team, values)
-        return float(times @ members)
-
-    def _give(self, team: _Team, given: FloatArray, caps: FloatArray, amounts: FloatArray) -> None:
-        """Give every member of a team its part, up to its cap; teams among them pass it on by their own rule."""
-        _, _, tops = self._members(team, caps)
-        given = np.minimum(given, tops)
-        amounts[team.classes] = given[: len(team.classes)]
-        for member, total in zip(team.teams, given[len(team.classes) :].tolist(), strict=True):
-            weights, times, tops = self._members(member, caps)
-            if member.fifo:
-                order = np.argsort(member.arrival, kind="stable")
-                parts = np.zeros(len(tops))
-                parts[order] = np.maximum(total - np.concatenate([[0.0], np.cumsum(tops[order])[:-1]]), 0.0)
-            else:
-                parts = weights * _water_level(weights, times, tops, total)
-            self._give(member, parts, caps, amounts)
+        return float((self._root.held(amounts) / self._root.weights).min(initial=np.inf))
 
 
-def _water_level(weights: FloatArray, times: FloatArray, caps: FloatArray, total: float) -> float:
-    """The level v with sum times * min(weight * v, cap) = total (the highest useful one if the caps hold less)."""
-    full = caps / weights
-    order = np.argsort(full, kind="stable")
-    filled = np.cumsum((times * caps)[order])
-    open_weight = np.sum(times * weights) - np.cumsum((times * weights)[order])
-    at_full = filled + open_weight * full[order]  # what is held when the level reaches each cap
-    reached = int(np.searchsorted(at_full, total))
-    if reached == len(full):
-        return float(full[order[-1]]) if len(full) else 0.0
-    held = filled[reached - 1] if reached else 0.0
-    weight_left = open_weight[reached] + (times * weights)[order[reached]]
-    return float((total - held) / weight_left)
+class Filling:
+    """A tree whose jobs have caps: what depends on these alone is worked out once, for all levels."""
+
+    def __init__(self, root: _Team, caps: FloatArray) -> None:
+        self._root, self._size = root, len(caps)
+        self._tops = root.held(caps)
+        self._rules = [_Rule(team, caps) for team in root.teams]
+
+    def amounts(self, level: float) -> FloatArray:
+        """The amount of one job of each class at this level."""
+        given = np.minimum(self._root.weights * level, self._tops)
+        if not self._rules:
+            return given
+        amounts = np.zeros(self._size)
+        _pass_on(self._root, self._rules, given, amounts)
+        return amounts
+
+
+class _Rule:
+    """How one team divides a total among its members, none of whom takes more than its cap."""
+
+    def __init__(self, team: _Team, caps: FloatArray) -> None:
+        self._team = team
+        self._tops = team.held(caps)
+        self._below = [_Rule(member, caps) for member in team.teams]
+        if team.fifo:
+            order = np.argsort(team.arrival, kind="stable")
+            self._before = np.zeros(len(order))
+            self._before[order] = np.concatenate([[0.0], np.cumsum(self._tops[order])[:-1]])
+            return
+        # By weight, like water rising over a floor of steps: member k is full at the level tops[k] / weights[k].
+        full = self._tops / team.weights
+        order = np.argsort(full, kind="stable")
+        weight = (team.times * team.weights)[order]
+        filled = np.cumsum((team.times * self._tops)[order])
+        self._full = full[order]
+        self._held = np.concatenate([[0.0], filled])  # by those who are full before each step
+        self._open = weight.sum() - np.concatenate([[0.0], np.cumsum(weight)])  # the weight of those who are not
+        self._at_full = filled + self._open[1:] * self._full
+
+    def divide(self, total: float, amounts: FloatArray) -> None:
+        """Write what the jobs of this team have when it has this total."""
+        if self._team.fifo:
+            given = np.minimum(np.maximum(total - self._before, 0.0), self._tops)
+        else:
+            given = np.minimum(self._team.weights * self._level(total), self._tops)
+        _pass_on(self._team, self._below, given, amounts)
+
+    def _level(self, total: float) -> float:
+        """The level v with sum times * min(weight * v, cap) = total (the highest useful one if the caps hold less)."""
+        step = int(np.searchsorted(self._at_full, total))
+        if step == len(self._full):
+            return float(self._full[-1])
+        return float((total - self._held[step]) / self._open[step])
+
+
+def _pass_on(team: _Team, rules: list[_Rule], given: FloatArray, amounts: FloatArray) -> None:
+    """Write the part of every job of a team, and let the teams among its members divide theirs."""
+    amounts[team.classes] = given[: len(team.classes)]
+    for rule, total in zip(rules, given[len(team.classes) :].tolist(), strict=True):
+        rule.divide(total, amounts)
 
 
 def _tree(classes: Classes) -> _Team:

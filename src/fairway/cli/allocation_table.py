@@ -58,7 +58,7 @@ def _add_rows(table: Table, allocation: Allocation) -> int:
             Text(f"{ids[first]} + {ids[second]}" if paired else ids[first]),
             *(f"{share:.1%}" if _noticeable(share) else "·" for share in shares),
             "" if paired else f"{rates[first] if rates[first] > _ROUNDING * fastest[first] else 0.0:.4g}",
-            "" if paired else Text(binding.kind + (f" of {binding.accelerator}" if binding.accelerator else "")),
+            "" if paired else Text(f"{binding.accelerator} is full" if binding.accelerator else binding.kind),
         )
     return left_out
 
