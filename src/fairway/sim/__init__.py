@@ -1,0 +1,1 @@
+"""Drives engines in virtual time."""
