@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from fairway.allocate.policies.fifo import Fifo
 from fairway.allocate.problem import Pairs, Problem
 from tests.allocate.policies.small_problems import (
-    NOWHERE,
     after,
     assert_whole,
     golden,
@@ -113,30 +112,10 @@ def test_two_that_share_go_on_and_the_one_left_over_keeps_the_workers():
     assert shares_of(Fifo(agnostic=True).allocate(_three_jobs(1.6, previous=first))) == {"0": {"v100": 1.0}}
 
 
-@pytest.mark.parametrize("policy", VARIANTS)
-@pytest.mark.parametrize("problem", NOWHERE)
-def test_without_work_or_workers_nothing_is_given(policy, problem):
-    decision = policy.allocate(problem)
-    assert not decision.shares.any()
-    assert decision.objective == 0.0
-
-
-@given(st.sampled_from(VARIANTS), problems(with_pairs=True), problems(with_pairs=True))
-def test_gangs_are_whole_and_nothing_is_overbooked(policy, problem, later):
-    first = policy.allocate(problem)
-    assert_whole(first)
-    assert_whole(policy.allocate(after(first, later)))
-
-
 @given(st.sampled_from(VARIANTS), problems(with_pairs=True))
 def test_the_jobs_that_run_are_the_first_that_can(policy, problem):
     runs = policy.allocate(problem).job_shares.sum(axis=1)[problem.can_run]
     assert (np.diff(runs) <= 0).all()
-
-
-@given(st.sampled_from(VARIANTS), problems(with_pairs=True))
-def test_the_same_problem_has_the_same_answer(policy, problem):
-    assert same(policy.allocate(problem), policy.allocate(replace(problem)))
 
 
 @given(problems())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairway.allocate.policies.shortest_job_first import ShortestJobFirst
 from fairway.allocate.problem import Pairs, Problem
 from fairway.errors import InputError
-from tests.allocate.policies.small_problems import NOWHERE, after, assert_whole, problems, same, shares_of
+from tests.allocate.policies.small_problems import problems, shares_of
 
 VARIANTS = [ShortestJobFirst(agnostic, sharing) for agnostic in (False, True) for sharing in (False, True)]
 
@@ -68,32 +68,12 @@ def test_a_job_that_does_not_say_how_long_it_is_is_refused():
         ShortestJobFirst().allocate(Problem.of_arrays({"v100": 1}, [[1.0]]))
 
 
-@pytest.mark.parametrize("policy", VARIANTS)
-@pytest.mark.parametrize("problem", NOWHERE)
-def test_without_work_or_workers_nothing_is_given(policy, problem):
-    decision = policy.allocate(problem)
-    assert not decision.shares.any()
-    assert decision.objective == 0.0
-
-
-@given(st.sampled_from(VARIANTS), problems(with_pairs=True), problems(with_pairs=True))
-def test_gangs_are_whole_and_nothing_is_overbooked(policy, problem, later):
-    first = policy.allocate(problem)
-    assert_whole(first)
-    assert_whole(policy.allocate(after(first, later)))
-
-
 @given(st.sampled_from(VARIANTS), problems(with_pairs=True))
 def test_nobody_waits_who_would_fit(policy, problem):
     decision = policy.allocate(problem)
     waits = decision.job_shares.sum(axis=1) == 0
     fits = problem.runnable & (problem.scale_factors[:, None] <= problem.workers - decision.used)
     assert not fits[waits].any()
-
-
-@given(st.sampled_from(VARIANTS), problems(with_pairs=True))
-def test_the_same_problem_has_the_same_answer(policy, problem):
-    assert same(policy.allocate(problem), policy.allocate(replace(problem)))
 
 
 @given(problems())
