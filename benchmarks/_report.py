@@ -55,10 +55,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asks for: how many turns, and whether small sizes will do."""
+    """What the command line asks for: how many turns, whether small sizes will do, and which instances."""
 
     repeats: int
     quick: bool
+    seed: int
 
 
 class Turns(NamedTuple):
@@ -115,13 +116,14 @@ def run(benchmark: str, measure: Callable[[Options], Iterator[Result]]) -> None:
         destination: Annotated[str | None, typer.Option("--json", help="Write the results here, - for stdout.")] = None,
         repeats: Annotated[int, typer.Option(min=1, help="Turns of each; a peer that takes long has one.")] = 7,
         quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that it runs; no targets.")] = False,
+        seed: Annotated[int, typer.Option(min=0, help="Other instances of the same kind.")] = 0,
     ) -> None:
         table, results = _table(benchmark), []
         console = Console(stderr=True)
         if not console.is_terminal:
             console.width = 140
         with Live(table, console=console, auto_refresh=False) as live:
-            for result in measure(Options(repeats, quick)):
+            for result in measure(Options(repeats, quick, seed)):
                 results.append(result.to_dict())
                 table.add_row(*_cells(result))
                 live.refresh()

@@ -51,7 +51,7 @@ class Question:
     policy: str
     jobs: int
     quick_jobs: int
-    make: Callable[[int], Instance]
+    make: Callable[[int, int], Instance]
     score: Callable[[Instance, FloatArray], float]
     sense: Literal["max", "min"]
     peers: tuple[Peer, ...]
@@ -62,9 +62,9 @@ class Question:
         return policy_of(self.policy).allocate(instance.problem())
 
 
-def quarter(jobs: int, **fields: object) -> Instance:
+def quarter(jobs: int, seed: int, **fields: object) -> Instance:
     """A worker of each type for every four jobs."""
-    return distinct_jobs(jobs, jobs // 4, **fields)
+    return distinct_jobs(jobs, jobs // 4, seed=seed, **fields)
 
 
 QUESTIONS = (
@@ -98,7 +98,7 @@ QUESTIONS = (
         policy="makespan",
         jobs=2048,
         quick_jobs=128,
-        make=lambda jobs: distinct_jobs(jobs, jobs // 32),
+        make=lambda jobs, seed: distinct_jobs(jobs, jobs // 32, seed=seed),
         score=Instance.makespan,
         sense="min",
         peers=(
@@ -148,7 +148,7 @@ QUESTIONS = (
         policy="max-min-fairness:space-sharing",
         jobs=512,
         quick_jobs=48,
-        make=lambda jobs: sharing_jobs(jobs, jobs // 4, distinct=False),
+        make=lambda jobs, seed: sharing_jobs(jobs, jobs // 4, distinct=False, seed=seed),
         score=Instance.lowest_level,
         sense="max",
         peers=(Peer(f"{CVXPY}, one sparse LP", peers.max_min_fairness_with_pairs, 100, once=True),),
@@ -158,7 +158,7 @@ QUESTIONS = (
         policy="max-min-fairness:space-sharing",
         jobs=256,
         quick_jobs=32,
-        make=lambda jobs: sharing_jobs(jobs, jobs // 4, distinct=True),
+        make=lambda jobs, seed: sharing_jobs(jobs, jobs // 4, distinct=True, seed=seed),
         score=Instance.lowest_level,
         sense="max",
         peers=(Peer(f"{CVXPY}, one sparse LP", peers.max_min_fairness_with_pairs, None, once=True),),
@@ -176,7 +176,7 @@ def measure(options: Options) -> Iterator[Result]:
 def answer(question: Question, options: Options) -> Iterator[Result]:
     """Our policy against each of its peers."""
     jobs = question.quick_jobs if options.quick else question.jobs
-    instance, small = question.make(jobs), question.make(32)
+    instance, small = question.make(jobs, options.seed), question.make(32, options.seed)
     question.decide(small)
     for peer in question.peers:
         peer.decide(small)
@@ -228,7 +228,7 @@ def growth(options: Options) -> Iterator[Result]:
     """Max-min fairness of very many distinct jobs, without a peer."""
     sizes = (1_000, 10_000) if options.quick else (10_000, 100_000)
     policy = policy_of("max-min-fairness")
-    instances = [quarter(jobs) for jobs in sizes]
+    instances = [quarter(jobs, options.seed) for jobs in sizes]
     few, many = take_turns(
         *((lambda instance=instance: policy.allocate(instance.problem()), options.repeats) for instance in instances)
     )

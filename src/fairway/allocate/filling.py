@@ -99,7 +99,7 @@ def _fill_by_prices(
         first = first or (affordable.level, prices)
         shares = settled + shares * time[:, None]
         gone = market.everywhere(proof) > 0
-        if (exhausted | gone).all():
+        if proof is None or (exhausted | gone).all():  # everyone is at its cap, or no type is left
             break
         free = row_maxima(np.where(exhausted | gone, 0.0, classes.rates)) / unit
         frozen |= (market.slope > 0) | (shares[:, gone].sum(axis=1) > _ROUNDING)

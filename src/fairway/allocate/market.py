@@ -76,7 +76,7 @@ class Market:
 
     @property
     def slope(self) -> FloatArray:
-        """What a little more rate would cost each job, after a `cost`."""
+        """What a little more rate would cost each job, after `cost` or `prices`."""
         return self._splits.slope
 
     def cost(self, budgets: FloatArray, demand: FloatArray) -> float:
@@ -162,7 +162,7 @@ class Market:
         return level
 
     def prices(self, budgets: FloatArray | None, curve: Curve, level: float) -> FloatArray:
-        """What one more worker of each type adds to the level that these budgets just pay for."""
+        """What one more worker of each type adds to the level that these budgets just pay for; sets `slope`."""
         prices = np.zeros_like(self.classes.capacity)
         if budgets is not None:
             self._splits.price(budgets / self._capacity)
