@@ -35,6 +35,7 @@ class Master:
         self._values[types] = level
         self._count = types + 1
         self._basis = np.arange(types + 1)
+        self._best = (level, np.zeros(types))
 
     def add(self, usage: FloatArray, level: float) -> None:
         """Offer one more answer."""
@@ -47,9 +48,18 @@ class Master:
         self._count += 1
 
     def solve(self) -> tuple[float, FloatArray]:
-        """The level of the best mixture, and what relaxing each type by its whole capacity would add to it."""
-        dual: FloatArray = _optimise(self._columns, self._values, self._count, self._basis, self._rows)
-        return dual.item(-1), dual[:-1]
+        """The level of the best mixture, and what relaxing each type by its whole capacity would add to it.
+
+        Answers that differ only by rounding can make a basis singular: then the mixture stays as it was before, and
+        whoever asks sees that it no longer improves.
+        """
+        basis = self._basis.copy()
+        try:
+            dual: FloatArray = _optimise(self._columns, self._values, self._count, basis, self._rows)
+        except np.linalg.LinAlgError:
+            return self._best
+        self._basis, self._best = basis, (dual.item(-1), dual[:-1])
+        return self._best
 
     def mixture(self) -> list[tuple[int, float]]:
         """The answers in the best mixture, numbered in the order in which they came, and their parts."""

@@ -169,6 +169,7 @@ class ThroughputTable:
             throughputs=self.rates(job_type, scale_factor),
             scale_factor=scale_factor,
             spread_throughputs=self.rates(job_type, scale_factor, spread=True) if spread else None,
+            job_type=job_type,
             **fields,
         )
 

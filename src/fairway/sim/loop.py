@@ -48,6 +48,7 @@ class Loop:
         self._now = start
         self._scheduled: list[tuple[float, int, int, Handle]] = []
         self._number = 0
+        self._stopped = False
         self.events = 0
         """How many things have happened."""
 
@@ -69,17 +70,21 @@ class Loop:
         """Let something happen in so many seconds."""
         return self.at(self._now + delay, action, priority)
 
+    def stop(self) -> None:
+        """Let nothing more happen after what is happening now."""
+        self._stopped = True
+
     def run(self, until: float = math.inf) -> None:
         """Let everything happen that is scheduled up to and including `until`, and what that schedules in turn.
 
         The clock then stands at `until`, or at the last event if there is no such limit.
         """
-        while self._scheduled and self._scheduled[0][0] <= until:
+        while not self._stopped and self._scheduled and self._scheduled[0][0] <= until:
             time, _, _, handle = heapq.heappop(self._scheduled)
             action = handle.take()
             if action is not None:
                 self._now = time
                 self.events += 1
                 action()
-        if math.isfinite(until):
+        if math.isfinite(until) and not self._stopped:
             self._now = max(self._now, until)

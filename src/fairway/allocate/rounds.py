@@ -1,0 +1,197 @@
+"""Turns shares of time into rounds: who runs where until the next one begins (Gavel §5, with its gaps mended).
+
+A job is owed its share of the time that passes, by accelerator type, less the time it gets there. Each round, what is
+owed most is served first, whatever its type and whatever the size of the gang: a gang that was passed over because too
+few workers were left is owed more and more until it comes first, so it cannot starve. A job that holds workers keeps
+them until somebody else is owed `keep` seconds more: what a restart costs is weighed against what waiting costs. Then
+workers that are left go to jobs that would wait otherwise, and what is still left lets jobs move to faster types; no
+worker idles that a waiting job could use.
+
+What a job is owed is work. When a new decision moves its shares to other types, the debt moves along. Time that nobody
+else wanted is a gift: a job is never owed less than nothing. Nor is it owed more than a `ceiling`, because shares that
+cannot all be given, as when gangs do not fill a type, would otherwise be owed for ever.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fairway.allocate.arrays import FloatArray, IntArray
+
+_SAME = 1e-9
+
+
+@njit(cache=True)
+def account(seconds: float, shares: FloatArray, owed: FloatArray, charged: IntArray, ceiling: float) -> None:
+    """Let time pass: every row is owed its shares of it, and has been given it on the type that it is charged for."""
+    rows, types = shares.shape
+    for row in range(rows):
+        for column in range(types):
+            value = owed[row, column] + shares[row, column] * seconds
+            if charged[row] == column:
+                value -= seconds
+            owed[row, column] = min(max(value, 0.0), ceiling)
+
+
+@njit(cache=True)
+def carry_over(owed: FloatArray, rates: FloatArray, shares: FloatArray, ceiling: float) -> None:
+    """Move what each job is owed on types where it has no share any more to those where it has, as work."""
+    rows, types = shares.shape
+    for row in range(rows):
+        lost, rate = 0.0, 0.0
+        for column in range(types):
+            if shares[row, column] > 0.0:
+                rate += shares[row, column] * rates[row, column]
+            else:
+                lost += owed[row, column] * rates[row, column]
+                owed[row, column] = 0.0
+        if rate > 0.0 and lost > 0.0:
+            for column in range(types):
+                owed[row, column] = min(owed[row, column] + shares[row, column] * lost / rate, ceiling)
+
+
+@njit(cache=True)
+def choose(
+    shares: FloatArray,
+    owed: FloatArray,
+    rates: FloatArray,
+    scale: IntArray,
+    on: IntArray,
+    beside: IntArray,
+    pair_first: IntArray,
+    pair_second: IntArray,
+    pair_shares: FloatArray,
+    pair_owed: FloatArray,
+    pair_rates: FloatArray,
+    free: IntArray,
+    ahead: float,
+    keep: float,
+    margin: float,
+    preempt: bool,
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Decide who runs: the type of each job (-1: waits), its partner (-1: alone) and the types charged for it.
+
+    `on` and `beside` are what runs now; `free` the workers of each type that may be given away, those held by jobs that
+    may be stopped included; `ahead` the seconds until the next decision, in which shares will be owed; `keep` how many
+    seconds more somebody must be owed to take a job's workers; a job moves to a free faster type if its rate then rises
+    by more than `margin`. Without `preempt` jobs that run stay as they are. The last two arrays are the types that the
+    jobs and the pairs are charged for.
+    """
+    jobs, types = rates.shape
+    pairs = len(pair_first)
+    to = np.full(jobs, -1, np.int64)
+    partner = np.full(jobs, -1, np.int64)
+    charge = np.full(jobs, -1, np.int64)
+    pair_charge = np.full(pairs, -1, np.int64)
+    left = free.copy()
+    if not preempt:
+        to[:] = on
+        partner[:] = beside
+
+    # 1. What is owed most comes first, over all types at once.
+    size = jobs * types + pairs * types
+    score = np.empty(size)
+    entry = np.empty(size, np.int64)
+    count = 0
+    for job in range(jobs):
+        if to[job] >= 0:
+            continue
+        for column in range(types):
+            if shares[job, column] > 0.0 and rates[job, column] > 0.0:
+                value = owed[job, column] + shares[job, column] * ahead
+                if on[job] == column and beside[job] < 0:
+                    value += keep
+                if value > 0.0:
+                    score[count] = -value
+                    entry[count] = job * types + column
+                    count += 1
+    for pair in range(pairs):
+        first, second = pair_first[pair], pair_second[pair]
+        if to[first] >= 0 or to[second] >= 0:
+            continue
+        for column in range(types):
+            if pair_shares[pair, column] > 0.0 and pair_rates[pair, column].min() > 0.0:
+                value = pair_owed[pair, column] + pair_shares[pair, column] * ahead
+                if on[first] == column and beside[first] == second:
+                    value += keep
+                if value > 0.0:
+                    score[count] = -value
+                    entry[count] = (jobs + pair) * types + column
+                    count += 1
+    for position in np.argsort(score[:count], kind="mergesort"):
+        row, column = entry[position] // types, entry[position] % types
+        if row < jobs:
+            if to[row] < 0 and scale[row] <= left[column]:
+                to[row] = charge[row] = column
+                left[column] -= scale[row]
+        else:
+            pair = row - jobs
+            first, second = pair_first[pair], pair_second[pair]
+            if to[first] < 0 and to[second] < 0 and scale[first] <= left[column]:
+                to[first] = to[second] = pair_charge[pair] = column
+                partner[first], partner[second] = second, first
+                left[column] -= scale[first]
+
+    # 2. Workers that are left go to jobs that would wait, those owed most first.
+    waiting = np.empty(jobs)
+    for job in range(jobs):
+        waiting[job] = -np.inf if to[job] >= 0 else owed[job].sum() + (keep if on[job] >= 0 else 0.0)
+    by_need = np.argsort(-waiting, kind="mergesort")
+    moved = True
+    for _ in range(3):
+        if not moved:
+            break
+        for job in by_need:
+            if to[job] >= 0:
+                continue
+            best, best_rate, best_left = -1, 0.0, 0
+            for column in range(types):
+                if scale[job] <= left[column] and rates[job, column] > 0.0:
+                    rate = rates[job, column]
+                    if on[job] == column:
+                        rate *= 1.0 + margin + _SAME
+                    if rate > best_rate * (1.0 + _SAME) or (
+                        rate > best_rate * (1.0 - _SAME) and left[column] > best_left
+                    ):
+                        best, best_rate, best_left = column, rate, left[column]
+            if best >= 0:
+                to[job] = best
+                left[best] -= scale[job]
+                charge[job] = best if shares[job, best] > 0.0 else -1
+        # 3. What is still left lets jobs move to faster types, those that gain most first, and pairs come apart.
+        moved = False
+        if not preempt:
+            break
+        enough = 1.0 + margin + _SAME
+        pace = np.empty(jobs)
+        for job in range(jobs):
+            pace[job] = rates[job, to[job]] if to[job] >= 0 else np.inf
+        for pair in range(pairs):
+            if pair_charge[pair] >= 0:
+                pace[pair_first[pair]] = pair_rates[pair, pair_charge[pair], 0]
+                pace[pair_second[pair]] = pair_rates[pair, pair_charge[pair], 1]
+        gain = np.zeros(jobs)
+        for job in range(jobs):
+            for column in range(types):
+                if scale[job] <= left[column] and rates[job, column] > pace[job] * enough:
+                    gain[job] = max(gain[job], rates[job, column] / pace[job])
+        for job in np.argsort(-gain, kind="mergesort"):
+            if gain[job] <= 0.0:
+                break
+            here = best = to[job]
+            highest = pace[job]
+            for column in range(types):
+                if scale[job] <= left[column] and rates[job, column] > highest * enough:
+                    best, highest = column, rates[job, column]
+            if highest > pace[job]:
+                if partner[job] < 0:
+                    left[here] += scale[job]
+                else:
+                    other = partner[job]
+                    pace[other] = rates[other, here]
+                    partner[other] = partner[job] = -1
+                left[best] -= scale[job]
+                to[job], pace[job] = best, highest
+                moved = True
+    return to, partner, charge, pair_charge

@@ -1,0 +1,33 @@
+"""What jobs have done by now, from when they began and how fast they run."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from fairway.allocate.arrays import FloatArray, IntArray
+
+
+@njit(cache=True)
+def advance(
+    now: float,
+    left: FloatArray,
+    since: FloatArray,
+    rate: FloatArray,
+    scale: IntArray,
+    pooled: FloatArray,
+    isolated: FloatArray,
+    workers: int,
+) -> None:
+    """Count the steps done since `since`, which becomes now, and the time that they take on an equal share.
+
+    On an equal share of n jobs a gang of s runs at pooled / max(n s, workers), where `pooled` is the sum of its rates
+    over all workers.
+    """
+    jobs = len(left)
+    for job in range(jobs):
+        if now > since[job]:
+            steps = min(rate[job] * (now - since[job]), left[job])
+            if steps > 0.0:
+                left[job] -= steps
+                isolated[job] += steps * max(jobs * scale[job], workers) / pooled[job]
+            since[job] = now

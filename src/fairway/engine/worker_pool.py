@@ -1,0 +1,110 @@
+"""Which workers there are, who holds them, and which ones a gang gets.
+
+A gang goes to the node with the fewest free workers among those that have room for all of it, so that room for large
+gangs stays; where no node has, to the nodes with the most free workers, so that it spans as few as it can (Gavel §5,
+which leaves this to chance). Workers are numbered from 0 within their type and keep their numbers for ever.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fairway.allocate.arrays import IntArray
+from fairway.cluster import Cluster
+
+_FREE = -1
+_GONE = -2
+
+
+class WorkerPool:
+    """The workers of a cluster, by type and number."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._sizes = [cluster.workers_per_node.get(name) for name in cluster.types]
+        self._holder: list[IntArray] = []
+        self._node: list[IntArray] = []
+        self.free = np.zeros(len(self._sizes), dtype=np.int64)
+        self.present = np.zeros(len(self._sizes), dtype=np.int64)
+        for column, name in enumerate(cluster.types):
+            self._holder.append(np.zeros(0, dtype=np.int64))
+            self._node.append(np.zeros(0, dtype=np.int64))
+            self.join(column, cluster.workers[name])
+
+    def join(self, column: int, count: int) -> None:
+        """Add workers of a type; on a type whose nodes have a size, they fill new nodes."""
+        before, size = self._node[column], self._sizes[column]
+        first = int(before.max(initial=-1)) + 1
+        nodes = np.zeros(count, dtype=np.int64) if size is None else first + np.arange(count) // size
+        self._node[column] = np.concatenate([before, nodes])
+        self._holder[column] = np.concatenate([self._holder[column], np.full(count, _FREE)])
+        self.free[column] += count
+        self.present[column] += count
+
+    def leave(self, column: int, workers: tuple[int, ...]) -> list[int]:
+        """Take workers out; returns the leases that held some of them, which are broken and still hold the rest."""
+        holder = self._holder[column]
+        broken = []
+        for worker in workers:
+            lease = int(holder[worker])
+            if lease == _GONE:
+                continue
+            if lease == _FREE:
+                self.free[column] -= 1
+            elif lease not in broken:
+                broken.append(lease)
+            holder[worker] = _GONE
+            self.present[column] -= 1
+        return broken
+
+    def take(self, column: int, count: int, lease: int) -> tuple[tuple[int, ...], bool]:
+        """Give so many free workers to a lease; returns their numbers and whether they sit on several nodes."""
+        workers, spread = _take(self._holder[column], self._node[column], count, lease)
+        self.free[column] -= count
+        return tuple(workers.tolist()), bool(spread)
+
+    def give_back(self, column: int, lease: int) -> None:
+        """Free all workers that a lease still holds."""
+        holder = self._holder[column]
+        held = holder == lease
+        holder[held] = _FREE
+        self.free[column] += np.count_nonzero(held)
+
+    def hand_over(self, column: int, lease: int, new: int) -> tuple[tuple[int, ...], bool]:
+        """Let another lease hold the same workers; returns them as `take` does."""
+        holder = self._holder[column]
+        held = np.flatnonzero(holder == lease)
+        holder[held] = new
+        return tuple(held.tolist()), len(np.unique(self._node[column][held])) > 1
+
+
+@njit(cache=True)
+def _take(holder: IntArray, node: IntArray, count: int, lease: int) -> tuple[IntArray, bool]:
+    nodes = node.max() + 1
+    room = np.zeros(nodes, np.int64)
+    for worker in range(len(holder)):
+        if holder[worker] == _FREE:
+            room[node[worker]] += 1
+    taken = np.empty(count, np.int64)
+    have = 0
+    spread = False
+    while have < count:
+        best = -1
+        for candidate in range(nodes):
+            if room[candidate] == 0:
+                continue
+            if best < 0:
+                best = candidate
+            elif room[candidate] >= count - have:
+                if room[best] < count - have or room[candidate] < room[best]:
+                    best = candidate
+            elif room[best] < count - have and room[candidate] > room[best]:
+                best = candidate
+        spread = spread or have > 0
+        for worker in range(len(holder)):
+            if have < count and node[worker] == best and holder[worker] == _FREE:
+                holder[worker] = lease
+                taken[have] = worker
+                have += 1
+        room[best] = 0
+    return taken, spread

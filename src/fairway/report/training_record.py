@@ -1,0 +1,109 @@
+"""What happened in a run of training jobs, in columns: every job, every lease, and the state at each round.
+
+The simulator and the live system write the same record; numbers, tables and pages are made of it and of nothing else.
+Times are seconds since the start of the run, NaN where something did not happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fairway.cluster import Cluster
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Outcome(IntEnum):
+    """How a job ended, or that it did not."""
+
+    COMPLETED = 0
+    UNFINISHED = 1
+    UNRUNNABLE = 2
+    FAILED = 3
+    CANCELLED = 4
+
+
+@dataclass(frozen=True, eq=False)
+class JobColumns:
+    """One entry per job, in order of arrival.
+
+    `isolated_seconds` is the time that the work done takes on an equal share of the cluster, with as many jobs present
+    as there were at each moment (C_m of finish-time fairness); `counted` marks the jobs that the averages are over.
+    """
+
+    ids: tuple[str, ...]
+    job_types: tuple[str | None, ...]
+    entities: tuple[str | None, ...]
+    arrival: FloatArray
+    start: FloatArray
+    finish: FloatArray
+    scale_factor: IntArray
+    weight: FloatArray
+    isolated_seconds: FloatArray
+    deadline: FloatArray
+    cost_dollars: FloatArray
+    preemptions: IntArray
+    outcome: IntArray
+    counted: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, eq=False)
+class LeaseColumns:
+    """One entry per lease: job `job[k]`, beside `partner[k]` unless that is -1, held some workers of one type.
+
+    They are `workers[offset[k]:offset[k + 1]]`, numbered from 0 within their type. A pair has one lease, not two.
+    Without `workers_kept`, only the counts of leases are known and all columns are empty.
+    """
+
+    job: IntArray
+    partner: IntArray
+    accelerator: IntArray
+    start: FloatArray
+    end: FloatArray
+    steps: FloatArray
+    partner_steps: FloatArray
+    offset: IntArray
+    workers: IntArray
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """The state after the decision of each round: jobs that wait and run, busy workers by accelerator type."""
+
+    time: FloatArray
+    waiting: IntArray
+    running: IntArray
+    busy: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRecord:
+    """A whole run. `settings` are what is needed to repeat it, by the names of the command's options."""
+
+    policy: str
+    cluster: Cluster
+    settings: Mapping[str, Any]
+    jobs: JobColumns
+    leases: LeaseColumns
+    timeline: Timeline
+    makespan_seconds: float
+    busy_seconds: FloatArray
+    rounds: int
+    solves: int
+    leases_granted: int
+    wall_seconds: float
+    skipped_rows: int = 0

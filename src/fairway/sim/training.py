@@ -1,0 +1,266 @@
+"""Runs the training engine in virtual time on a stream of submissions, and records what happens."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from fairway.allocate.registry import policy_of
+from fairway.cluster import Cluster
+from fairway.engine.training import EngineOptions, TrainingEngine
+from fairway.engine.training_messages import (
+    BeginRound,
+    Event,
+    Grant,
+    JobArrived,
+    JobFinished,
+    PricesChanged,
+    Refuse,
+    Retire,
+    Revoke,
+    RoundBegan,
+)
+from fairway.jobs import Entity, Job
+from fairway.profiles import ThroughputTable
+from fairway.report.training_record import Outcome, TrainingRecord
+from fairway.sim.loop import LATE, URGENT, Handle, Loop
+from fairway.sim.training_recorder import JobRow, Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A job that will arrive: its rates are the true ones, `job.steps_left` is all of its work."""
+
+    arrival: float
+    job: Job
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PriceChange:
+    """From a time on, workers cost so much (dollars per hour, every type)."""
+
+    time: float
+    prices: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOptions:
+    """How to run.
+
+    `restart_seconds` is charged each time a job starts on workers that it did not just hold. `window` are the numbers
+    of the jobs, in order of arrival from 0, that the averages count; the run ends when all of them have ended, and
+    without a window when all jobs have. `keep_leases` records every lease, which a report needs and a sweep does not.
+    """
+
+    round_seconds: float = 360.0
+    restart_seconds: float = 0.0
+    compat: Literal["gavel"] | None = None
+    window: tuple[int, int] | None = None
+    seed: int = 0
+    keep_leases: bool = False
+    entities: Mapping[str, Entity] = field(default_factory=dict)
+    price_changes: tuple[PriceChange, ...] = ()
+
+
+Progress = Callable[[int, float], None]
+"""Called now and then with the number of jobs that have ended and the virtual time."""
+
+
+def simulate_training(
+    submissions: Iterable[Submission],
+    cluster: Cluster,
+    policy: str,
+    options: TrainingOptions,
+    *,
+    table: ThroughputTable | None = None,
+    settings: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> TrainingRecord:
+    """Run the submissions, which come in order of arrival, under a policy. `table` says who may share with whom."""
+    start = time.perf_counter()
+    run = _Run(submissions, cluster, policy, options, table, progress)
+    run.loop.run()
+    return run.recorder.record(
+        policy=policy,
+        cluster=cluster,
+        settings=settings or {},
+        window=options.window,
+        end=run.loop.now,
+        rounds=run.engine.rounds,
+        solves=run.engine.solves,
+        wall_seconds=time.perf_counter() - start,
+    )
+
+
+@dataclass(slots=True)
+class _Lease:
+    """A lease that is held: `begin` is when its jobs make progress, after what a restart takes."""
+
+    members: tuple[_Job, ...]
+    column: int
+    workers: tuple[int, ...]
+    start: float
+    begin: float
+    rates: tuple[float, ...]
+    finishes: list[Handle]
+
+
+@dataclass(slots=True)
+class _Job:
+    row: JobRow
+    left: float
+
+
+class _Run:
+    """The world of one run: the loop, the engine, and the jobs as they really are."""
+
+    def __init__(
+        self,
+        submissions: Iterable[Submission],
+        cluster: Cluster,
+        policy: str,
+        options: TrainingOptions,
+        table: ThroughputTable | None,
+        progress: Progress | None,
+    ) -> None:
+        self.loop = Loop()
+        self.recorder = Recorder(len(cluster.types), keep_leases=options.keep_leases)
+        self.engine = TrainingEngine(
+            cluster,
+            policy_of(policy),
+            EngineOptions(options.round_seconds, options.restart_seconds, options.entities, options.seed),
+            partners=table,
+        )
+        self._options = options
+        self._table = table
+        self._progress = progress
+        self._coming: Iterator[Submission] = iter(submissions)
+        self._present: dict[str, _Job] = {}
+        self._leases: dict[int, _Lease] = {}
+        self._types = cluster.types
+        self._column = {name: column for column, name in enumerate(cluster.types)}
+        self._prices = [cluster.prices.get(name, 0.0) for name in cluster.types]
+        self._paid_until = 0.0
+        self._ended = 0
+        self._to_end = math.inf if options.window is None else options.window[1] - options.window[0]
+        self._all_came = False
+        for change in options.price_changes:
+            self.loop.at(change.time, partial(self._change_prices, change), URGENT)
+        self._schedule_arrival()
+
+    def _schedule_arrival(self) -> None:
+        submission = next(self._coming, None)
+        if submission is None:
+            self._all_came = True
+        else:
+            self.loop.at(submission.arrival, partial(self._arrive, submission))
+
+    def _arrive(self, submission: Submission) -> None:
+        now = self.loop.now
+        job = submission.job
+        row = self.recorder.job(job, now, submission.deadline)
+        assert job.steps_left is not None, "the simulator is told how long every job is"
+        self._present[job.id] = _Job(row, job.steps_left)
+        self._schedule_arrival()
+        self._tell(JobArrived(now, job, submission.deadline))
+
+    def _finish(self, job: _Job) -> None:
+        job.row.finish = self.loop.now
+        job.row.outcome = Outcome.COMPLETED
+        self._tell(JobFinished(self.loop.now, job.row.job.id))
+
+    def _begin_round(self) -> None:
+        self._tell(RoundBegan(self.loop.now))
+        engine = self.engine
+        running = int(np.count_nonzero(engine.jobs.on >= 0))
+        busy = (engine.workers.present - engine.workers.free).tolist()
+        self.recorder.round(self.loop.now, len(engine.jobs) - running, running, busy)
+        if self._progress is not None:
+            self._progress(self._ended, self.loop.now)
+
+    def _change_prices(self, change: PriceChange) -> None:
+        for lease in self._leases.values():
+            self._pay(lease)
+        self._paid_until = self.loop.now
+        self._prices = [change.prices[name] for name in self._types]
+        self._tell(PricesChanged(self.loop.now, change.prices))
+
+    def _tell(self, event: Event) -> None:
+        for command in self.engine.handle(event):
+            if isinstance(command, Grant):
+                self._grant(command)
+            elif isinstance(command, Revoke):
+                self._end_lease(command.lease, preempted=command.restart)
+            elif isinstance(command, BeginRound):
+                self.loop.at(command.at, self._begin_round, LATE)
+            elif isinstance(command, Retire):
+                self._let_go(command)
+            elif isinstance(command, Refuse):
+                self._present[command.job].row.outcome = Outcome.UNRUNNABLE
+                self._end(self._present.pop(command.job))
+
+    def _grant(self, grant: Grant) -> None:
+        now = self.loop.now
+        begin = now + (self._options.restart_seconds if grant.restart else 0.0)
+        members = tuple(self._present[job] for job in grant.jobs)
+        rates = self._rates(members, grant)
+        finishes = []
+        for member, rate in zip(members, rates, strict=True):
+            if math.isnan(member.row.start):
+                member.row.start = now
+            finishes.append(self.loop.at(begin + member.left / rate, partial(self._finish, member)))
+        self._leases[grant.lease] = _Lease(
+            members, self._column[grant.accelerator], grant.workers, now, begin, rates, finishes
+        )
+        self.recorder.leases_granted += 1
+
+    def _rates(self, members: tuple[_Job, ...], grant: Grant) -> tuple[float, ...]:
+        """How fast jobs really run there."""
+        first = members[0].row.job
+        if len(members) == 1:
+            apart = first.spread_throughputs if grant.spread else None
+            return ((apart or first.throughputs)[grant.accelerator],)
+        second = members[1].row.job
+        assert self._table is not None
+        assert first.job_type is not None
+        assert second.job_type is not None
+        return self._table.pair_rates(first.job_type, second.job_type, first.scale_factor)[grant.accelerator]
+
+    def _end_lease(self, number: int, *, preempted: bool) -> None:
+        lease = self._leases.pop(number)
+        now = self.loop.now
+        seconds = max(now - lease.begin, 0.0)
+        steps = []
+        for member, rate, finish in zip(lease.members, lease.rates, lease.finishes, strict=True):
+            finish.cancel()
+            steps.append(min(rate * seconds, member.left))
+            member.left -= steps[-1]
+            member.row.preemptions += preempted
+        self._pay(lease)
+        self.recorder.lease(
+            tuple(member.row for member in lease.members), lease.column, lease.workers, lease.start, now, tuple(steps)
+        )
+
+    def _pay(self, lease: _Lease) -> None:
+        hours = (self.loop.now - max(lease.start, self._paid_until)) / 3600
+        each = self._prices[lease.column] * len(lease.workers) * hours / len(lease.members)
+        for member in lease.members:
+            member.row.cost_dollars += each
+
+    def _let_go(self, retire: Retire) -> None:
+        job = self._present.pop(retire.job)
+        job.row.isolated_seconds = retire.isolated_seconds
+        self._end(job)
+
+    def _end(self, job: _Job) -> None:
+        window = self._options.window
+        self._ended += window is None or window[0] <= job.row.index < window[1]
+        if self._ended == self._to_end or (self._all_came and not self._present):
+            self.loop.stop()

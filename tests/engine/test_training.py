@@ -1,0 +1,316 @@
+"""The training engine: what holds whatever happens, and the cases that schedulers get wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairway.allocate.policies import POLICIES
+from fairway.allocate.registry import policy_of
+from fairway.cluster import Cluster
+from fairway.engine.training import EngineOptions, TrainingEngine, TransitionError
+from fairway.engine.training_messages import (
+    BeginRound,
+    Extend,
+    Grant,
+    JobArrived,
+    JobCancelled,
+    JobFailed,
+    JobFinished,
+    PricesChanged,
+    RateMeasured,
+    Refuse,
+    Retire,
+    Revoke,
+    RoundBegan,
+    StepsCounted,
+    WorkersJoined,
+    WorkersLeft,
+)
+from fairway.errors import InputError
+from fairway.jobs import Entity, Job
+from tests.engine.driver import CheckedDriver
+
+CLUSTER = Cluster({"fast": 4, "slow": 4}, prices={"fast": 2.0, "slow": 1.0}, workers_per_node={"fast": 2, "slow": 4})
+
+
+class EveryoneShares:
+    """Any two jobs of the same size can share, at 0.7 of their rate of 2 and 1."""
+
+    def pair_rates(self, job_type: str, partner: str, scale_factor: int) -> dict[str, tuple[float, float]]:  # noqa: ARG002
+        return {"fast": (1.4, 1.4), "slow": (0.7, 0.7)}
+
+
+def job(name: str, steps: float = 1000.0, scale: int = 1, **fields: object) -> Job:
+    fields.setdefault("throughputs", {"fast": 2.0, "slow": 1.0})
+    return Job(name, scale_factor=scale, steps_left=steps, **fields)  # type: ignore[arg-type]
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> list[tuple[float, Job]]:
+    arrivals = draw(st.lists(st.sampled_from([0.0, 10.0, 333.3, 360.0, 5000.0]), min_size=1, max_size=12))
+    workload = []
+    for number, arrival in enumerate(sorted(arrivals)):
+        rates = draw(st.sampled_from([(2.0, 1.0), (1.0, 1.5), (3.0, 0.0), (0.0, 0.7)]))
+        workload.append(
+            (
+                arrival,
+                job(
+                    f"j{number}",
+                    steps=draw(st.sampled_from([1.0, 500.0, 3000.0])),
+                    scale=draw(st.sampled_from([1, 1, 2, 4])),
+                    throughputs={"fast": rates[0], "slow": rates[1]},
+                    weight=draw(st.sampled_from([1.0, 3.0])),
+                    entity=draw(st.sampled_from(["a", "b"])),
+                    job_type=draw(st.sampled_from(["x", "y"])),
+                    spread_throughputs={"fast": rates[0] / 2, "slow": rates[1]},
+                ),
+            )
+        )
+    return workload
+
+
+@settings(max_examples=15)
+@pytest.mark.parametrize("policy", [*POLICIES, "max-min-fairness:agnostic"])
+@given(workloads())
+def test_every_policy_runs_every_job_to_its_end_without_idling_or_giving_a_worker_twice(
+    policy: str, workload: list[tuple[float, Job]]
+) -> None:
+    if policy == "allox" and any(job.scale_factor > 1 for _, job in workload):
+        workload = [(time, job) for time, job in workload if job.scale_factor == 1]
+    driver = CheckedDriver(CLUSTER, policy, EngineOptions(entities={"a": Entity(2.0), "b": Entity()}))
+    driver.submit(workload)
+    driver.run()
+    assert set(driver.finished) == {job.id for _, job in workload}
+    assert not driver.held
+    assert len(driver.engine.jobs) == 0
+
+
+@settings(max_examples=25)
+@given(workloads(), st.sampled_from(["max-min-fairness:space-sharing", "gandiva", "makespan:space-sharing"]))
+def test_jobs_that_share_keep_all_promises(workload: list[tuple[float, Job]], policy: str) -> None:
+    alike = [(time, job(each.id, each.steps_left or 1.0, each.scale_factor, job_type="x")) for time, each in workload]
+    driver = CheckedDriver(CLUSTER, policy, EngineOptions(restart_seconds=5.0), EveryoneShares())
+    driver.submit(alike)
+    driver.run()
+    assert len(driver.finished) == len(workload)
+
+
+@settings(max_examples=25)
+@given(workloads(), st.integers(0, 2**31))
+def test_workers_that_leave_and_join_lose_no_job(workload: list[tuple[float, Job]], seed: int) -> None:
+    draws = np.random.default_rng(seed)
+    driver = CheckedDriver(CLUSTER, "max-min-fairness")
+    driver.submit(workload)
+    lost = tuple(draws.choice(4, size=draws.integers(1, 4), replace=False).tolist())
+    driver.push(WorkersLeft(400.0, "fast", lost))
+    driver.push(WorkersLeft(500.0, "slow", (0,)))
+    driver.push(WorkersJoined(6000.0, "fast", 4))
+    driver.push(WorkersJoined(6000.0, "slow", 1))
+    driver.run()
+    assert set(driver.finished) | set(driver.refused) == {job.id for _, job in workload}
+
+
+@settings(max_examples=10)
+@given(workloads(), st.sampled_from(["max-min-fairness", "gandiva", "fifo:agnostic"]))
+def test_the_same_events_give_the_same_commands(workload: list[tuple[float, Job]], policy: str) -> None:
+    logs = []
+    for _ in range(2):
+        driver = CheckedDriver(CLUSTER, policy, EngineOptions(seed=3), EveryoneShares())
+        driver.submit(workload)
+        driver.run()
+        logs.append(driver.log)
+    assert logs[0] == logs[1]
+
+
+@settings(max_examples=20)
+@given(workloads())
+def test_steps_are_neither_lost_nor_found(workload: list[tuple[float, Job]]) -> None:
+    driver = CheckedDriver(CLUSTER, "max-min-fairness", EngineOptions(restart_seconds=20.0))
+    driver.submit(workload)
+    driver.run(until=900.0)
+    engine = driver.engine
+    engine.handle(RoundBegan(driver.now))  # brings the engine's own count up to date
+    for name in engine.jobs.ids:
+        lease = next((lease for lease, grant in driver.held.items() if name in grant.jobs), None)
+        left = driver.left[name] - (0.0 if lease is None else driver._done(lease, name))
+        assert engine.jobs.left[engine.jobs.position(name)] == pytest.approx(left, abs=1e-6)
+
+
+def test_a_large_gang_is_not_starved_by_a_stream_of_small_jobs() -> None:
+    driver = CheckedDriver(Cluster({"fast": 4}), "max-min-fairness")
+    rates = {"fast": 1.0}
+    driver.submit((160.0 * number, job(f"s{number}", steps=600.0, throughputs=rates)) for number in range(400))
+    # Small jobs keep 3.75 of 4 workers busy for 64,000 s: four are never free by chance.
+    driver.push(JobArrived(1000.0, job("gang", steps=3600.0, scale=4, weight=4.0, throughputs=rates)))
+    driver.run()
+    assert driver.finished["gang"] < 40_000.0
+
+
+def test_shares_come_out_as_the_policy_says() -> None:
+    driver = CheckedDriver(Cluster({"fast": 1}), "max-min-fairness")
+    work = [("heavy", 3.0), ("light", 1.0)]
+    driver.submit((0.0, job(name, 1e9, throughputs={"fast": 1.0}, weight=weight)) for name, weight in work)
+    driver.run(until=400 * 360.0)
+    done = {name: 1e9 - driver.engine.jobs.left[driver.engine.jobs.position(name)] for name, _ in work}
+    assert done["heavy"] / done["light"] == pytest.approx(3.0, rel=0.05)
+
+
+def test_a_job_that_keeps_its_workers_runs_on_without_a_stop() -> None:
+    driver = CheckedDriver(CLUSTER, "max-min-fairness")
+    driver.submit([(0.0, job("only", 10_000.0))])
+    driver.run()
+    assert sum(isinstance(entry, Grant) for entry in driver.log) == 1
+    assert sum(isinstance(entry, Extend) for entry in driver.log) > 10
+    assert driver.finished["only"] == pytest.approx(5_000.0)
+
+
+def test_a_job_moves_to_a_faster_type_when_one_becomes_free() -> None:
+    driver = CheckedDriver(Cluster({"fast": 1, "slow": 1}), "fifo")
+    driver.submit([(0.0, job("first", 1000.0)), (0.0, job("second", 5000.0))])
+    driver.run()
+    grants = [entry for entry in driver.log if isinstance(entry, Grant)]
+    assert [(grant.jobs, grant.accelerator) for grant in grants] == [
+        (("first",), "fast"), (("second",), "slow"), (("second",), "fast")
+    ]  # fmt: skip
+
+
+def test_a_restart_cost_makes_turns_longer() -> None:
+    grants = []
+    for restart in (0.0, 60.0):
+        driver = CheckedDriver(Cluster({"fast": 1}), "max-min-fairness", EngineOptions(restart_seconds=restart))
+        driver.submit((0.0, job(name, 40_000.0, throughputs={"fast": 1.0})) for name in "abc")
+        driver.run()
+        grants.append(sum(isinstance(entry, Grant) for entry in driver.log))
+    assert grants[1] < grants[0] / 3
+
+
+def test_a_gang_is_put_on_one_node_and_runs_spread_only_where_it_must() -> None:
+    driver = CheckedDriver(CLUSTER, "max-min-fairness")
+    rates = {"fast": 2.0}
+    driver.submit(
+        [
+            (0.0, job("one", 1e6, 1, throughputs=rates)),
+            (1.0, job("two", 1e6, 2, throughputs=rates)),
+            (2.0, job("four", 1e6, 4, throughputs=rates, spread_throughputs={"fast": 1.0})),
+        ]
+    )
+    driver.run(until=3.0)
+    (one,), two = (next(iter(g.workers for g in driver.held.values() if g.jobs == (name,))) for name in ("one", "two"))
+    assert one // 2 != two[0] // 2 == two[1] // 2
+    driver.run(until=40 * 360.0)
+    spread = [entry for entry in driver.log if isinstance(entry, Grant) and entry.jobs == ("four",)]
+    assert spread
+    assert all(grant.spread for grant in spread)
+
+
+def test_a_pair_of_which_one_finishes_runs_on_alone_on_the_same_workers() -> None:
+    cluster = Cluster({"fast": 1})
+    driver = CheckedDriver(cluster, "max-min-fairness:space-sharing", partners=EveryoneShares())
+    driver.submit((0.0, job(name, steps, job_type="x")) for name, steps in [("short", 100.0), ("long", 2000.0)])
+    driver.run()
+    first, second = (entry for entry in driver.log if isinstance(entry, Grant))
+    assert first.jobs == ("short", "long")
+    assert (second.jobs, second.workers, second.restart) == (("long",), first.workers, False)
+    assert driver.finished["short"] == pytest.approx(100 / 1.4)
+    assert driver.finished["long"] == pytest.approx(100 / 1.4 + 1900 / 2.0)
+
+
+def test_a_job_that_can_never_run_is_refused_with_the_reason() -> None:
+    engine = TrainingEngine(CLUSTER, policy_of("max-min-fairness"))
+    (command,) = engine.handle(JobArrived(0.0, job("huge", scale=8)))
+    assert command == Refuse("huge", "job 'huge' asks for 8 workers of one type, but there are at most 4")
+    (command,) = engine.handle(JobArrived(0.0, job("alien", throughputs={"tpu": 1.0})))
+    assert isinstance(command, Refuse)
+    assert "no rate above 0 on any accelerator type" in command.reason
+
+
+def test_a_cancelled_and_a_failed_job_free_their_workers_at_once() -> None:
+    engine = TrainingEngine(Cluster({"fast": 1}), policy_of("fifo"))
+    rates = {"fast": 1.0}
+    engine.handle(JobArrived(0.0, job("a", throughputs=rates)))
+    assert any(isinstance(command, Grant) for command in engine.handle(RoundBegan(0.0)))
+    engine.handle(JobArrived(1.0, job("b", throughputs=rates)))
+    engine.handle(JobArrived(2.0, job("c", throughputs=rates)))
+    revoked, retired, granted = engine.handle(JobCancelled(10.0, "a"))
+    # On an equal share its 10 steps take 1 s alone, 1 × 2 s beside one other and 8 × 3 s beside two.
+    assert (revoked, retired) == (Revoke(1, ("a",), restart=False), Retire("a", pytest.approx(27.0)))
+    assert isinstance(granted, Grant)
+    assert granted.jobs == ("b",)
+    failed = engine.handle(JobFailed(20.0, "b", retry=True))
+    assert [type(command) for command in failed] == [Revoke, Grant]
+    assert "b" in engine.jobs
+    failed = engine.handle(JobFailed(30.0, failed[1].jobs[0]))  # type: ignore[union-attr]
+    assert Retire in [type(command) for command in failed]
+
+
+def test_impossible_events_are_refused_with_the_story_of_the_job() -> None:
+    engine = TrainingEngine(CLUSTER, policy_of("fifo"))
+    engine.handle(JobArrived(5.0, job("a")))
+    with pytest.raises(TransitionError, match="is here already"):
+        engine.handle(JobArrived(6.0, job("a")))
+    with pytest.raises(TransitionError, match="time went back"):
+        engine.handle(RoundBegan(1.0))
+    engine.handle(RoundBegan(6.0))
+    engine.handle(JobFinished(7.0, "a"))
+    with pytest.raises(TransitionError, match=r"no such job[\s\S]*Grant\(lease=1, jobs=\('a',\)"):
+        engine.handle(JobFinished(8.0, "a"))
+    with pytest.raises(InputError, match="'tpu' is not a type"):
+        engine.handle(WorkersJoined(9.0, "tpu", 1))
+
+
+def test_measured_rates_replace_what_was_believed() -> None:
+    engine = TrainingEngine(
+        Cluster({"fast": 2, "slow": 2}), policy_of("max-min-fairness:space-sharing"), partners=EveryoneShares()
+    )
+    for name in "ab":
+        engine.handle(JobArrived(0.0, job(name, job_type=name)))
+    engine.handle(RoundBegan(0.0))
+    engine.handle(RateMeasured(1.0, ("a",), "fast", (3.5,)))
+    assert engine.jobs.rates[0].tolist() == [3.5, 1.0]
+    assert engine.jobs.rate[0] == 3.5
+    engine.handle(RateMeasured(1.0, ("b", "a"), "slow", (0.2, 0.1)))
+    engine.handle(RoundBegan(360.0))
+    assert engine.allocation is not None
+    assert engine.allocation.problem.pairs is not None
+    assert engine.allocation.problem.pairs.rates.tolist() == [[[1.4, 1.4], [0.1, 0.2]]]
+    engine.handle(StepsCounted(361.0, "a", 12.0))
+    assert engine.jobs.left[0] == 12.0
+
+
+def test_prices_that_change_move_jobs_to_what_is_cheap_now() -> None:
+    cluster = Cluster({"fast": 1, "slow": 1}, prices={"fast": 10.0, "slow": 1.0})
+    engine = TrainingEngine(cluster, policy_of("min-cost"))
+    engine.handle(JobArrived(0.0, job("a", 1e9)))
+    engine.handle(RoundBegan(0.0))
+    assert engine.allocation is not None
+    cheap = engine.allocation.shares[0].argmax()
+    engine.handle(PricesChanged(10.0, {"fast": 0.5, "slow": 1.0}))
+    engine.handle(RoundBegan(360.0))
+    assert (cluster.types[cheap], cluster.types[engine.allocation.shares[0].argmax()]) == ("slow", "fast")
+
+
+def test_time_on_an_equal_share_is_counted() -> None:
+    driver = CheckedDriver(Cluster({"fast": 1}), "max-min-fairness")
+    driver.submit((0.0, job(name, 3600.0, throughputs={"fast": 1.0})) for name in "ab")
+    driver.run()
+    # While both are there an equal share is half a worker; the one left over then has it alone.
+    first = min(driver.finished, key=lambda name: driver.finished[name])
+    assert driver.isolated[first] == pytest.approx(2 * 3600.0)
+
+
+def test_rounds_stop_when_nothing_is_left_and_start_again() -> None:
+    driver = CheckedDriver(CLUSTER, "max-min-fairness")
+    driver.submit([(0.0, job("a", 100.0)), (100_000.0, job("b", 100.0))])
+    driver.run()
+    begun = [entry for entry in driver.log if isinstance(entry, BeginRound)]
+    assert len(begun) <= 4
+    assert driver.finished["b"] == pytest.approx(100_050.0)
+
+
+@pytest.mark.parametrize("field", ["round_seconds", "restart_seconds"])
+def test_options_out_of_range_are_refused(field: str) -> None:
+    with pytest.raises(InputError, match=f"{field}: -1.0 given"):
+        EngineOptions(**{field: -1.0})

@@ -1,0 +1,145 @@
+"""The training simulator: times worked out by hand, costs, windows, and that a run can be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice, pairwise
+
+import numpy as np
+import pytest
+
+from fairway.cluster import Cluster
+from fairway.errors import InputError
+from fairway.jobs import Job
+from fairway.profiles import IsolatedRate, PairRate, ThroughputTable
+from fairway.profiles.catalog import builtin
+from fairway.report.training_record import Outcome, TrainingRecord
+from fairway.sim.training import PriceChange, Submission, TrainingOptions, simulate_training
+from fairway.traces.generate import generate
+from fairway.traces.generate_options import parse_generate
+
+ONE = Cluster({"v100": 1}, prices={"v100": 3.6})
+
+
+def submission(name: str, arrival: float, steps: float, scale: int = 1, rate: float = 1.0) -> Submission:
+    return Submission(arrival, Job(name, {"v100": rate}, scale_factor=scale, steps_left=steps))
+
+
+def run(
+    submissions: Iterable[Submission], cluster: Cluster = ONE, policy: str = "fifo", **options: object
+) -> TrainingRecord:
+    return simulate_training(submissions, cluster, policy, TrainingOptions(keep_leases=True, **options))  # type: ignore[arg-type]
+
+
+def generated(text: str) -> Iterator[Submission]:
+    table = builtin()
+    for job in generate(parse_generate(text), table):
+        assert job.job_type is not None
+        yield Submission(job.arrival, table.job(job.id, job.job_type, job.scale_factor, steps_left=job.total_steps))
+
+
+def test_first_in_first_out_on_one_worker() -> None:
+    record = run([submission("a", 0.0, 500.0), submission("b", 100.0, 50.0)])
+    assert record.jobs.finish.tolist() == pytest.approx([500.0, 550.0])
+    assert record.jobs.start.tolist() == [0.0, 500.0]
+    assert record.makespan_seconds == pytest.approx(550.0)
+    assert record.busy_seconds.tolist() == pytest.approx([550.0])
+    assert record.jobs.cost_dollars.tolist() == pytest.approx([0.5, 0.05])
+    assert record.leases.job.tolist() == [0, 1]
+    assert record.leases.steps.tolist() == pytest.approx([500.0, 50.0])
+    assert record.leases.workers.tolist() == [0, 0]
+    assert record.jobs.preemptions.tolist() == [0, 0]
+
+
+def test_every_start_from_a_checkpoint_costs_the_restart_time() -> None:
+    record = run([submission("a", 0.0, 500.0), submission("b", 0.0, 500.0)], restart_seconds=10.0)
+    assert record.jobs.finish.tolist() == pytest.approx([510.0, 1020.0])
+    shared = run(
+        [submission("a", 0.0, 30_000.0), submission("b", 0.0, 30_000.0)],
+        policy="max-min-fairness",
+        restart_seconds=10.0,
+    )
+    assert shared.leases_granted > 4
+    assert shared.makespan_seconds == pytest.approx(60_000.0 + 10.0 * shared.leases_granted)
+    assert shared.jobs.preemptions.sum() == shared.leases_granted - 2
+
+
+def test_costs_follow_prices_that_change_while_a_job_runs() -> None:
+    record = run([submission("a", 0.0, 1000.0)], price_changes=(PriceChange(400.0, {"v100": 7.2}),))
+    assert record.jobs.cost_dollars[0] == pytest.approx(0.4 + 2 * 0.6)
+
+
+def test_two_jobs_that_share_pay_half_each() -> None:
+    rows = (IsolatedRate("x", 1, "v100", 1.0),)
+    table = ThroughputTable(rows, (PairRate("x", "x", 1, "v100", 0.8, 0.8),), source="test")
+    jobs = [Submission(0.0, table.job(name, "x", steps_left=800.0)) for name in "ab"]
+    record = simulate_training(
+        jobs, ONE, "max-min-fairness:space-sharing", TrainingOptions(keep_leases=True), table=table
+    )
+    assert record.jobs.finish.tolist() == pytest.approx([1000.0, 1000.0])
+    assert record.jobs.cost_dollars.tolist() == pytest.approx([0.5, 0.5])
+    assert record.leases.partner.tolist()[0] == 1
+    assert record.leases.partner_steps[0] == pytest.approx(800.0)
+
+
+def test_a_job_that_can_never_run_is_reported_and_the_run_ends() -> None:
+    record = run([submission("huge", 0.0, 1.0, scale=2), submission("a", 0.0, 100.0)])
+    assert record.jobs.outcome.tolist() == [Outcome.UNRUNNABLE, Outcome.COMPLETED]
+    assert np.isnan(record.jobs.finish[0])
+    assert run([submission("huge", 5.0, 1.0, scale=2)]).jobs.outcome.tolist() == [Outcome.UNRUNNABLE]
+
+
+def test_a_run_ends_when_the_jobs_of_its_window_have_ended_though_others_keep_coming() -> None:
+    record = run(generated("rate=20,seed=1"), Cluster.parse("v100=20,p100=20,k80=20"), "fifo", window=(10, 20))
+    counted = record.jobs.counted
+    assert np.flatnonzero(counted).tolist() == list(range(10, 20))
+    assert (record.jobs.outcome[counted] == Outcome.COMPLETED).all()
+    assert record.makespan_seconds == record.jobs.finish[counted].max()
+    assert len(record.jobs) > 20
+
+
+def test_the_same_seed_gives_the_same_record() -> None:
+    records = [
+        run(islice(generated("rate=30,multi-gpu,seed=2"), 60), Cluster.parse("v100=8,p100=8,k80=8"), policy, seed=5)
+        for policy in ("gandiva", "max-min-fairness")
+        for _ in range(2)
+    ]
+    for first, second in (records[:2], records[2:]):
+        assert first.jobs.finish.tobytes() == second.jobs.finish.tobytes()
+        assert first.leases.workers.tobytes() == second.leases.workers.tobytes()
+        assert first.timeline.busy.tobytes() == second.timeline.busy.tobytes()
+
+
+def test_leases_add_up_to_the_work_of_every_job_and_no_worker_is_held_twice() -> None:
+    record = run(
+        islice(generated("rate=60,multi-gpu,seed=3"), 80), Cluster.parse("v100=8,p100=8,k80=8"), "max-min-fairness"
+    )
+    done = np.zeros(len(record.jobs))
+    np.add.at(done, record.leases.job, record.leases.steps)
+    total = [job.total_steps for job in islice(generate(parse_generate("rate=60,multi-gpu,seed=3"), builtin()), 80)]
+    assert done.tolist() == pytest.approx(total)
+    held: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    for lease in range(len(record.leases)):
+        for worker in record.leases.workers[record.leases.offset[lease] : record.leases.offset[lease + 1]].tolist():
+            times = (float(record.leases.start[lease]), float(record.leases.end[lease]))
+            held.setdefault((int(record.leases.accelerator[lease]), worker), []).append(times)
+    for times in held.values():
+        times.sort()
+        assert all(before[1] <= after[0] + 1e-9 for before, after in pairwise(times))
+    worked = (record.leases.end - record.leases.start) * np.diff(record.leases.offset)
+    assert worked.sum() == pytest.approx(record.busy_seconds.sum())
+
+
+def test_knowing_the_rates_beats_not_knowing_them() -> None:
+    cluster = Cluster.parse("v100=6,p100=6,k80=6")
+    means = [
+        np.mean(record.jobs.finish - record.jobs.arrival)
+        for policy in ("max-min-fairness:agnostic", "max-min-fairness")
+        for record in [run(islice(generated("rate=2.4,seed=0"), 120), cluster, policy)]
+    ]
+    assert means[1] < 0.8 * means[0]
+
+
+def test_a_round_of_no_length_is_refused() -> None:
+    with pytest.raises(InputError, match="round_seconds"):
+        run([submission("a", 0.0, 1.0)], round_seconds=0.0)
