@@ -162,6 +162,8 @@ def _cells(result: Result) -> list[str]:
 
 
 def _amount(value: float, unit: str) -> str:
+    if unit == "s" and value < 1e-3:
+        return f"{value * 1e6:.1f} µs"
     if unit == "s":
         return f"{value * 1e3:.1f} ms" if value < 1 else f"{value:.2f} s"
     return f"{value:,.1f} {unit}"

@@ -11,22 +11,45 @@ import fairway
 
 NAMES = [
     "POLICIES",
+    "SCHEDULERS",
     "Allocation",
     "Binding",
     "Cluster",
     "Entity",
     "FairwayError",
+    "Fleet",
     "InputError",
     "Job",
+    "Links",
+    "Model",
+    "NoPlaceError",
     "Pair",
     "Pairs",
+    "PlacementProblem",
+    "Plan",
     "Policy",
     "PolicyError",
     "Problem",
+    "Request",
+    "Scheduler",
+    "SchedulerError",
+    "Stage",
+    "StateTable",
+    "TaskGraph",
+    "Worker",
+    "Workflow",
     "allocate",
     "check_policy",
+    "check_scheduler",
+    "parse_placement",
     "parse_problem",
+    "parse_workflow",
+    "parse_workflows",
+    "place",
     "policy_of",
+    "scheduler_of",
+    "stage",
+    "workflow_of",
 ]
 
 
@@ -41,10 +64,10 @@ def test_every_exported_name_is_there(name: str) -> None:
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="module 'fairway' has no attribute 'Scheduler'"):
-        _ = fairway.Scheduler
+    with pytest.raises(AttributeError, match="module 'fairway' has no attribute 'Autoscaler'"):
+        _ = fairway.Autoscaler
     with pytest.raises(ImportError):
-        from fairway import Scheduler  # noqa: F401, PLC0415
+        from fairway import Autoscaler  # noqa: F401, PLC0415
 
 
 @pytest.mark.parametrize(
@@ -77,7 +100,20 @@ except fairway.InputError as error:
 
 
 def test_importing_fairway_does_not_import_the_numerical_libraries() -> None:
-    heavy = {"numpy", "scipy", "numba", "highspy", "pydantic"}
+    heavy = {"numpy", "scipy", "numba", "highspy", "pydantic", "rustworkx", "yaml"}
     script = f"import fairway, fairway.cli.main, sys; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_place_can_be_called_and_its_modules_imported() -> None:
+    script = """
+import fairway, fairway.place.plan as module
+from fairway import PlacementProblem, Stage, Worker, Workflow, place
+problem = PlacementProblem.of(Workflow((Stage.of("a", 0.5),)), [Worker("w0", 1)])
+assert fairway.place is place
+assert module.Plan is fairway.Plan
+print(place("compass", problem).assignment)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "{'a': 'w0'}\n"

@@ -20,51 +20,108 @@ if TYPE_CHECKING:
     from fairway.cluster import Cluster
     from fairway.errors import FairwayError, InputError
     from fairway.jobs import Entity, Job, Pair
+    from fairway.place.check import SchedulerError, check_scheduler
+    from fairway.place.fleet import Fleet, Worker
+    from fairway.place.graph import TaskGraph
+    from fairway.place.links import Links
+    from fairway.place.plan import NoPlaceError, Plan, Request
+    from fairway.place.problem import PlacementProblem
+    from fairway.place.problem_file import parse_placement
+    from fairway.place.registry import place, scheduler_of
+    from fairway.place.scheduler import Scheduler
+    from fairway.place.schedulers import SCHEDULERS
+    from fairway.place.state import StateTable
+    from fairway.workflows import Model, Stage, Workflow, parse_workflow, parse_workflows, stage, workflow_of
 
 __all__ = [
     "POLICIES",
+    "SCHEDULERS",
     "Allocation",
     "Binding",
     "Cluster",
     "Entity",
     "FairwayError",
+    "Fleet",
     "InputError",
     "Job",
+    "Links",
+    "Model",
+    "NoPlaceError",
     "Pair",
     "Pairs",
+    "PlacementProblem",
+    "Plan",
     "Policy",
     "PolicyError",
     "Problem",
+    "Request",
+    "Scheduler",
+    "SchedulerError",
+    "Stage",
+    "StateTable",
+    "TaskGraph",
+    "Worker",
+    "Workflow",
     "allocate",
     "check_policy",
+    "check_scheduler",
+    "parse_placement",
     "parse_problem",
+    "parse_workflow",
+    "parse_workflows",
+    "place",
     "policy_of",
+    "scheduler_of",
+    "stage",
+    "workflow_of",
 ]
 
 _HOME = {
     "POLICIES": "fairway.allocate.policies",
+    "SCHEDULERS": "fairway.place.schedulers",
     "Allocation": "fairway.allocate.allocation",
     "Binding": "fairway.allocate.allocation",
     "Cluster": "fairway.cluster",
     "Entity": "fairway.jobs",
     "FairwayError": "fairway.errors",
+    "Fleet": "fairway.place.fleet",
     "InputError": "fairway.errors",
     "Job": "fairway.jobs",
+    "Links": "fairway.place.links",
+    "Model": "fairway.workflows",
+    "NoPlaceError": "fairway.place.plan",
     "Pair": "fairway.jobs",
     "Pairs": "fairway.allocate.problem",
+    "PlacementProblem": "fairway.place.problem",
+    "Plan": "fairway.place.plan",
     "Policy": "fairway.allocate.policy",
     "PolicyError": "fairway.allocate.check",
     "Problem": "fairway.allocate.problem",
+    "Request": "fairway.place.plan",
+    "Scheduler": "fairway.place.scheduler",
+    "SchedulerError": "fairway.place.check",
+    "Stage": "fairway.workflows",
+    "StateTable": "fairway.place.state",
+    "TaskGraph": "fairway.place.graph",
+    "Worker": "fairway.place.fleet",
+    "Workflow": "fairway.workflows",
     "check_policy": "fairway.allocate.check",
+    "check_scheduler": "fairway.place.check",
+    "parse_placement": "fairway.place.problem_file",
     "parse_problem": "fairway.allocate.problem_file",
+    "parse_workflow": "fairway.workflows",
+    "parse_workflows": "fairway.workflows",
     "policy_of": "fairway.allocate.registry",
+    "scheduler_of": "fairway.place.registry",
+    "stage": "fairway.workflows",
+    "workflow_of": "fairway.workflows",
 }
 
 if not TYPE_CHECKING:  # a type checker that saw this would believe in any name
 
     def __getattr__(name: str) -> object:
-        if name == "allocate":
-            return import_module("fairway.allocate")  # the package itself, which can be called
+        if name in {"allocate", "place"}:
+            return import_module(f"fairway.{name}")  # the package itself, which can be called
         if name not in _HOME:
             raise AttributeError(f"module 'fairway' has no attribute '{name}'")
         value = globals()[name] = getattr(import_module(_HOME[name]), name)

@@ -93,15 +93,19 @@ def test_within_a_round_nobody_who_runs_is_moved() -> None:
 
 def test_time_that_passes_is_owed_by_shares_less_what_was_given() -> None:
     shares, owed = np.array([[0.5, 0.25], [0.5, 0.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 0.0]])
-    account(100.0, shares, owed, np.array([1, 0, 0]), 1000.0)
+    account(100.0, shares, owed, np.array([1, 0, 0]), 1800.0)
     assert owed.tolist() == [[50.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
-    account(1e6, shares, owed, np.array([-1, -1, -1]), 1000.0)
-    assert owed.tolist() == [[1000.0, 1000.0], [1000.0, 0.0], [0.0, 0.0]]
+
+
+def test_nobody_is_owed_for_ever_least_of_all_who_is_to_run_all_the_time() -> None:
+    shares, owed = np.array([[1.0], [0.5], [0.1]]), np.zeros((3, 1))
+    account(1e9, shares, owed, np.array([-1, -1, -1]), 1000.0)
+    assert owed[:, 0].tolist() == pytest.approx([2000.0, 7000.0, 11_000.0])
 
 
 def test_a_debt_moves_to_the_types_where_the_job_has_shares_now_as_work() -> None:
     owed = np.array([[100.0, 0.0]])
-    carry_over(owed, np.array([[4.0, 2.0]]), np.array([[0.0, 1.0]]), 1e9)
+    carry_over(owed, np.array([[4.0, 2.0]]), np.array([[0.0, 1.0]]))
     assert owed.tolist() == [[0.0, 200.0]]
 
 
@@ -137,7 +141,7 @@ def test_shares_are_met_in_the_long_run() -> None:
     for _ in range(2000):
         to, _, charges, _ = round_of(shares.tolist(), owed.tolist(), [[2.0, 1.0]] * 3, [1, 1], on=charged.tolist())
         charged = np.array(charges)
-        account(360.0, shares, owed, charged, 1e9)
+        account(360.0, shares, owed, charged, 1800.0)
         for job, column in enumerate(to):
             if column >= 0:
                 given_time[job, column] += 1 / 2000

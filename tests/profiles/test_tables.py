@@ -80,7 +80,7 @@ def test_a_pair_that_was_never_measured_has_no_rates() -> None:
 
 def test_a_job_gets_the_rates_of_its_type() -> None:
     assert TABLE.job("7", "lm", weight=2.0, steps_left=10.0) == Job(
-        id="7", throughputs={"v100": 100.0, "k80": 25.0}, weight=2.0, steps_left=10.0
+        id="7", throughputs={"v100": 100.0, "k80": 25.0}, weight=2.0, steps_left=10.0, job_type="lm"
     )
 
 

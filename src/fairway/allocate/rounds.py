@@ -8,8 +8,9 @@ workers that are left go to jobs that would wait otherwise, and what is still le
 worker idles that a waiting job could use.
 
 What a job is owed is work. When a new decision moves its shares to other types, the debt moves along. Time that nobody
-else wanted is a gift: a job is never owed less than nothing. Nor is it owed more than a `ceiling`, because shares that
-cannot all be given, as when gangs do not fill a type, would otherwise be owed for ever.
+else wanted is a gift: a job is never owed less than nothing. Nor is it owed for ever what cannot be given, as where
+gangs do not fill a type: the larger its share, the less a job can be owed, since one that is to run all the time could
+never make up for time lost and would always come before those who wait.
 """
 
 from __future__ import annotations
@@ -20,22 +21,25 @@ from numba import njit
 from fairway.allocate.arrays import FloatArray, IntArray
 
 _SAME = 1e-9
+_MOST_TURNS = 10.0
+"""The most that a row with hardly any share is owed, beyond the two of one that is to run all the time."""
 
 
 @njit(cache=True)
-def account(seconds: float, shares: FloatArray, owed: FloatArray, charged: IntArray, ceiling: float) -> None:
+def account(seconds: float, shares: FloatArray, owed: FloatArray, charged: IntArray, turn: float) -> None:
     """Let time pass: every row is owed its shares of it, and has been given it on the type that it is charged for."""
     rows, types = shares.shape
     for row in range(rows):
+        most = turn * (2.0 + _MOST_TURNS * max(1.0 - shares[row].sum(), 0.0))
         for column in range(types):
             value = owed[row, column] + shares[row, column] * seconds
             if charged[row] == column:
                 value -= seconds
-            owed[row, column] = min(max(value, 0.0), ceiling)
+            owed[row, column] = min(max(value, 0.0), most)
 
 
 @njit(cache=True)
-def carry_over(owed: FloatArray, rates: FloatArray, shares: FloatArray, ceiling: float) -> None:
+def carry_over(owed: FloatArray, rates: FloatArray, shares: FloatArray) -> None:
     """Move what each job is owed on types where it has no share any more to those where it has, as work."""
     rows, types = shares.shape
     for row in range(rows):
@@ -48,7 +52,7 @@ def carry_over(owed: FloatArray, rates: FloatArray, shares: FloatArray, ceiling:
                 owed[row, column] = 0.0
         if rate > 0.0 and lost > 0.0:
             for column in range(types):
-                owed[row, column] = min(owed[row, column] + shares[row, column] * lost / rate, ceiling)
+                owed[row, column] += shares[row, column] * lost / rate
 
 
 @njit(cache=True)

@@ -14,7 +14,9 @@ import typer
 from typer.core import TyperGroup
 
 from fairway.cli.allocate import allocate
+from fairway.cli.place import place
 from fairway.cli.policies import policies
+from fairway.cli.simulate import simulate
 from fairway.errors import FairwayError, InputError
 
 
@@ -63,7 +65,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(allocate)
+app.command()(place)
 app.command()(policies)
+app.add_typer(simulate)
 
 
 def _print_version(wanted: bool) -> None:

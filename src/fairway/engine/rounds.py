@@ -1,7 +1,9 @@
 """The rounds of the engine: keeps what jobs and pairs are owed, and says who stops and who starts.
 
-The rule itself is `allocate.rounds`; here its numbers live between decisions. A job that holds workers keeps them until
-another is owed two rounds more, or fifty restarts: a restart then costs at most a fiftieth of a turn.
+The rule itself is `allocate.rounds`; here its numbers live between decisions. A turn is five rounds, or fifty restarts
+if that is longer, so that restarts cost at most a fiftieth of the time. A job that holds workers keeps them until
+somebody else is owed a turn more. A job that is new is owed a turn from the start: it need not wait until its share has
+added up to one, which could take longer than the job.
 """
 
 from __future__ import annotations
@@ -15,10 +17,8 @@ from fairway.allocate.arrays import FloatArray, IntArray
 from fairway.allocate.rounds import account, carry_over, choose
 from fairway.engine.job_table import NONE, JobTable
 
-_ROUNDS_KEPT = 2.0
-_RESTARTS_KEPT = 50.0
-_TURNS_OWED = 10.0
-"""The most that anyone is owed, in turns."""
+_ROUNDS_PER_TURN = 5.0
+_RESTARTS_PER_TURN = 50.0
 
 _NEGLIGIBLE = 1e-9
 
@@ -39,10 +39,8 @@ class Rounds:
 
     def __init__(self, types: int, *, round_seconds: float, restart_seconds: float, agnostic: bool = False) -> None:
         self._agnostic = agnostic
-        self._keep = max(_ROUNDS_KEPT * round_seconds, _RESTARTS_KEPT * restart_seconds)
-        self._ceiling = _TURNS_OWED * self._keep
-        # A move pays for its restart within a turn.
-        self._margin = restart_seconds / self._keep
+        self._turn = max(_ROUNDS_PER_TURN * round_seconds, _RESTARTS_PER_TURN * restart_seconds)
+        self._margin = restart_seconds / self._turn  # a move pays for its restart within a turn
         self._types = types
         self._set_pairs(np.zeros((0, 2), dtype=np.int64), np.zeros((0, types)), np.zeros((0, types, 2)))
         self._owed = np.zeros((0, types))
@@ -53,19 +51,22 @@ class Rounds:
 
     def account(self, seconds: float, jobs: JobTable) -> None:
         """Let time pass."""
-        account(seconds, jobs.shares, jobs.owed, jobs.charged, self._ceiling)
+        account(seconds, jobs.shares, jobs.owed, jobs.charged, self._turn)
         if len(self._numbers):
-            account(seconds, self._shares, self._owed, self._charged, self._ceiling)
+            account(seconds, self._shares, self._owed, self._charged, self._turn)
 
     def follow(self, allocation: Allocation, jobs: JobTable) -> None:
         """Go by a new decision from now on; what was owed under the last one stays owed."""
-        alone = allocation.second < 0
+        new = (jobs.isolated == 0) & (jobs.on == NONE) & ~jobs.shares.any(axis=1)
         shares = np.where(allocation.shares > _NEGLIGIBLE, allocation.shares, 0.0)
-        if alone.all() and not len(self._numbers):
+        if (allocation.second < 0).all() and not len(self._numbers):
             jobs.shares = shares
         else:
             self._follow_pairs(allocation, shares, jobs)
-        carry_over(jobs.owed, jobs.rates, jobs.shares, self._ceiling)
+        if new.any():
+            share = jobs.shares[new]
+            jobs.owed[new] += self._turn * share / np.maximum(share.sum(axis=1, keepdims=True), _NEGLIGIBLE)
+        carry_over(jobs.owed, jobs.rates, jobs.shares)
 
     def _follow_pairs(self, allocation: Allocation, shares: FloatArray, jobs: JobTable) -> None:
         alone = allocation.second < 0
@@ -127,7 +128,7 @@ class Rounds:
         to, together, charged, pair_charged = choose(
             jobs.shares, jobs.owed, (rates > 0).astype(float) if self._agnostic else rates, scale, on, partner,
             np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1]), self._shares, self._owed, self._rates,
-            free, seconds, self._keep, self._margin, preempt,
+            free, seconds, self._turn, self._margin, preempt,
         )  # fmt: skip
         changed = (to != on) | (together != partner)
         if preempt:

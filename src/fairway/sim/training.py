@@ -13,6 +13,7 @@ import numpy as np
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
+from fairway.engine.pair_rates import Partners
 from fairway.engine.training import EngineOptions, TrainingEngine
 from fairway.engine.training_messages import (
     BeginRound,
@@ -21,6 +22,7 @@ from fairway.engine.training_messages import (
     JobArrived,
     JobFinished,
     PricesChanged,
+    RateMeasured,
     Refuse,
     Retire,
     Revoke,
@@ -30,6 +32,7 @@ from fairway.jobs import Entity, Job
 from fairway.profiles import ThroughputTable
 from fairway.report.training_record import Outcome, TrainingRecord
 from fairway.sim.loop import LATE, URGENT, Handle, Loop
+from fairway.sim.profiling import ProfiledPartners, Profiling
 from fairway.sim.training_recorder import JobRow, Recorder
 
 
@@ -57,6 +60,7 @@ class TrainingOptions:
     `restart_seconds` is charged each time a job starts on workers that it did not just hold. `window` are the numbers
     of the jobs, in order of arrival from 0, that the averages count; the run ends when all of them have ended, and
     without a window when all jobs have. `keep_leases` records every lease, which a report needs and a sweep does not.
+    With `profiling`, how fast jobs run while they share is not known to the scheduler but estimated and then measured.
     """
 
     round_seconds: float = 360.0
@@ -67,6 +71,7 @@ class TrainingOptions:
     keep_leases: bool = False
     entities: Mapping[str, Entity] = field(default_factory=dict)
     price_changes: tuple[PriceChange, ...] = ()
+    profiling: Profiling | None = None
 
 
 Progress = Callable[[int, float], None]
@@ -97,6 +102,12 @@ def simulate_training(
         solves=run.engine.solves,
         wall_seconds=time.perf_counter() - start,
     )
+
+
+def _partners(table: ThroughputTable | None, options: TrainingOptions) -> Partners | None:
+    if table is None or options.profiling is None:
+        return table
+    return ProfiledPartners(table, options.profiling, options.seed)
 
 
 @dataclass(slots=True)
@@ -136,7 +147,7 @@ class _Run:
             cluster,
             policy_of(policy),
             EngineOptions(options.round_seconds, options.restart_seconds, options.entities, options.seed),
-            partners=table,
+            partners=_partners(table, options),
         )
         self._options = options
         self._table = table
@@ -151,6 +162,7 @@ class _Run:
         self._ended = 0
         self._to_end = math.inf if options.window is None else options.window[1] - options.window[0]
         self._all_came = False
+        self._measured: set[tuple[tuple[str | None, ...], int]] = set()
         for change in options.price_changes:
             self.loop.at(change.time, partial(self._change_prices, change), URGENT)
         self._schedule_arrival()
@@ -177,6 +189,8 @@ class _Run:
         self._tell(JobFinished(self.loop.now, job.row.job.id))
 
     def _begin_round(self) -> None:
+        if self._options.profiling is not None:
+            self._measure_pairs()
         self._tell(RoundBegan(self.loop.now))
         engine = self.engine
         running = int(np.count_nonzero(engine.jobs.on >= 0))
@@ -184,6 +198,16 @@ class _Run:
         self.recorder.round(self.loop.now, len(engine.jobs) - running, running, busy)
         if self._progress is not None:
             self._progress(self._ended, self.loop.now)
+
+    def _measure_pairs(self) -> None:
+        """Report how fast jobs that share have been running, once for every two job types and accelerator type."""
+        for lease in list(self._leases.values()):
+            if len(lease.members) == 2 and lease.begin < self.loop.now:
+                kinds = tuple(member.row.job.job_type for member in lease.members)
+                if (kinds, lease.column) not in self._measured:
+                    self._measured |= {(kinds, lease.column), (kinds[::-1], lease.column)}
+                    names = tuple(member.row.job.id for member in lease.members)
+                    self._tell(RateMeasured(self.loop.now, names, self._types[lease.column], lease.rates))
 
     def _change_prices(self, change: PriceChange) -> None:
         for lease in self._leases.values():
@@ -215,7 +239,8 @@ class _Run:
         for member, rate in zip(members, rates, strict=True):
             if math.isnan(member.row.start):
                 member.row.start = now
-            finishes.append(self.loop.at(begin + member.left / rate, partial(self._finish, member)))
+            if rate > 0:  # two jobs that were only believed to fit together make no progress
+                finishes.append(self.loop.at(begin + member.left / rate, partial(self._finish, member)))
         self._leases[grant.lease] = _Lease(
             members, self._column[grant.accelerator], grant.workers, now, begin, rates, finishes
         )
@@ -231,15 +256,17 @@ class _Run:
         assert self._table is not None
         assert first.job_type is not None
         assert second.job_type is not None
-        return self._table.pair_rates(first.job_type, second.job_type, first.scale_factor)[grant.accelerator]
+        together = self._table.pair_rates(first.job_type, second.job_type, first.scale_factor)
+        return together.get(grant.accelerator, (0.0, 0.0))
 
     def _end_lease(self, number: int, *, preempted: bool) -> None:
         lease = self._leases.pop(number)
         now = self.loop.now
         seconds = max(now - lease.begin, 0.0)
         steps = []
-        for member, rate, finish in zip(lease.members, lease.rates, lease.finishes, strict=True):
+        for finish in lease.finishes:
             finish.cancel()
+        for member, rate in zip(lease.members, lease.rates, strict=True):
             steps.append(min(rate * seconds, member.left))
             member.left -= steps[-1]
             member.row.preemptions += preempted

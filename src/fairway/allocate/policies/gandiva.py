@@ -32,6 +32,8 @@ class Gandiva:
     """
 
     name: ClassVar[str] = "gandiva"
+    agnostic: ClassVar[bool] = True
+    space_sharing: ClassVar[bool] = True
 
     def allocate(self, problem: Problem) -> Allocation:
         """Split the time equally, in pairs if the jobs do not all fit."""

@@ -19,6 +19,7 @@ class Isolated:
     """Split every accelerator type equally among the jobs; the objective is the lowest level, for comparison."""
 
     name: ClassVar[str] = "isolated"
+    agnostic: ClassVar[bool] = True
 
     def allocate(self, problem: Problem) -> Allocation:
         """Give each job its isolated share."""

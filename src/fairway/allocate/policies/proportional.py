@@ -24,6 +24,7 @@ class Proportional:
     """Spread the time of every job in proportion to the counts; the objective is the lowest level, for comparison."""
 
     name: ClassVar[str] = "proportional"
+    agnostic: ClassVar[bool] = True
 
     def allocate(self, problem: Problem) -> Allocation:
         """Give each job the same proportions, scaled down together until they fit."""

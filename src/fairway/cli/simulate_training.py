@@ -1,0 +1,226 @@
+"""`fairway simulate training`: runs training jobs under one or more policies and compares what comes of it.
+
+Whatever can be refused is refused before the first run starts: what is wrong with the options, the policies, the
+cluster, the profiles, the trace, and the files that the results go to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairway.cli.output import STDOUT, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairway.report.training_record import TrainingRecord
+
+_NAMES_IN_A_WARNING = 5
+
+
+def training(
+    cluster: Annotated[
+        str,
+        typer.Option(
+            metavar="TYPE=COUNT,...|FILE",
+            help="The machines: [bold]v100=36,p100=36,k80=36[/bold], a YAML file, or Alibaba's node list (.csv).",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ],
+    policy: Annotated[
+        list[str],
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="NAME[:OPTION,...]",
+            help="The policy, repeatable; [bold]fairway policies[/bold] lists them.",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ],
+    trace: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The jobs of a trace.", show_default=False, rich_help_panel="What to run"),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="The trace's format: gavel, philly, helios, openb, pollux, pai or swf. Found by content otherwise.",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ] = None,
+    generate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY=VALUE,...",
+            help="Generated jobs instead of a trace: [bold]jobs=500,rate=4.0,multi-gpu[/bold] (rate per hour).",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ] = None,
+    profiles: Annotated[
+        str,
+        typer.Option(metavar="FILE|builtin", help="How fast each job type runs where.", rich_help_panel="What to run"),
+    ] = "builtin",
+    teams: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=WEIGHT,...",
+            help="Weights of the teams that own the jobs, as in [bold]red=2,blue=1:fifo[/bold]. "
+            "Where the jobs have no teams, they are dealt to these in turn.",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ] = None,
+    seed: Annotated[
+        list[int] | None,
+        typer.Option(
+            metavar="N",
+            help="The seed of generated jobs and of all that is drawn, repeatable; 0 otherwise.",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ] = None,
+    round_seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", help="The length of a round.", rich_help_panel="How to run it")
+    ] = 360.0,
+    restart_seconds: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="What it costs a job to start on workers that it did not just hold.",
+            rich_help_panel="How to run it",
+        ),
+    ] = 0.0,
+    compat: Annotated[
+        str | None,
+        typer.Option(
+            metavar="gavel",
+            help="Follow the mechanism of Gavel's own simulator, to compare with published numbers.",
+            show_default=False,
+            rich_help_panel="How to run it",
+        ),
+    ] = None,
+    window: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A:B",
+            help="Count only jobs A to B-1, in order of arrival from 0, and end when all of these have.",
+            show_default=False,
+            rich_help_panel="How to run it",
+        ),
+    ] = None,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Runs at the same time; one per core otherwise.",
+            show_default=False,
+            rich_help_panel="How to run it",
+        ),
+    ] = None,
+    json_to: Annotated[
+        str | None,
+        typer.Option(
+            "--json",
+            metavar="-|FILE",
+            help="Print JSON instead of the table (-), or write it to a file.",
+            show_default=False,
+            rich_help_panel="Results",
+        ),
+    ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.html",
+            help="Write one page with charts, which opens without a network.",
+            show_default=False,
+            rich_help_panel="Results",
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", help="Print results and errors only.", rich_help_panel="Results"),
+    ] = False,
+) -> None:
+    """Run training jobs under one or more policies, and compare.
+
+    [bold]Examples[/bold]
+
+    fairway simulate training --trace jobs.tsv --cluster v100=8,k80=16 -p fifo
+
+    fairway simulate training --generate jobs=200,rate=4 --cluster cluster.yaml
+    -p max-min-fairness:agnostic -p max-min-fairness --report report.html
+
+    fairway simulate training --generate rate=4 --window 400:500 --seed 0 --seed 1
+    --cluster v100=36,p100=36,k80=36 -p makespan --json -
+    """
+    from fairway.cli import simulate_training_options as options
+
+    options.check_outputs(json_to, report)
+    asked = options.Asked(
+        trace=trace,
+        format=format_,
+        generate=generate,
+        profiles=profiles,
+        cluster=cluster,
+        policies=tuple(policy),
+        seeds=tuple(seed or ()),
+        round_seconds=round_seconds,
+        restart_seconds=restart_seconds,
+        compat=compat,
+        window=window,
+        teams=teams,
+        processes=processes,
+        keep_leases=report is not None,
+    )
+    plan = options.plan_of(asked)
+    if not quiet:
+        for note in plan.notes:
+            typer.echo(note, err=True)
+
+    from fairway.cli.simulate_progress import watching
+    from fairway.sim.comparison import compare
+
+    with watching(plan.labels, plan.jobs, shown=not quiet) as watcher:
+        records = compare(plan.runs, processes=processes, watcher=watcher)
+    if not quiet:
+        _warn(records)
+
+    from fairway.report.training_metrics import summarize
+
+    summaries = [summarize(record) for record in records]
+    if json_to is not None:
+        write_json({"runs": summaries}, json_to)
+    if report is not None:
+        from fairway.report.training_page import write_page
+
+        write_page(records, report, command=asked.command())
+    if json_to != STDOUT:
+        from rich.console import Console
+
+        from fairway.report.training_table import comparison_table
+
+        Console(highlight=False).print(comparison_table(summaries))
+
+
+def _warn(records: Sequence[TrainingRecord]) -> None:
+    """Say on standard error what a reader of the averages alone could miss."""
+    from fairway.report.training_record import Outcome
+
+    told: set[tuple[str, ...]] = set()
+    for record in records:
+        columns = record.jobs
+        stuck = tuple(name for name, how in zip(columns.ids, columns.outcome, strict=True) if how == Outcome.UNRUNNABLE)
+        if stuck and stuck not in told:
+            told.add(stuck)
+            named = ", ".join(repr(name) for name in stuck[:_NAMES_IN_A_WARNING])
+            more = f" and {len(stuck) - _NAMES_IN_A_WARNING} more" if len(stuck) > _NAMES_IN_A_WARNING else ""
+            jobs = "1 job" if len(stuck) == 1 else f"{len(stuck)} jobs"
+            typer.echo(f"fairway: warning: {jobs} can never run on this cluster: {named}{more}", err=True)

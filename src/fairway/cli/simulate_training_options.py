@@ -1,0 +1,298 @@
+"""What `fairway simulate training` was asked for, checked, and turned into runs.
+
+Every way in which the options, or the files that they name, can be wrong ends here, before anything runs.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from fairway.allocate.registry import policy_of
+from fairway.cli.output import STDOUT
+from fairway.cluster import Cluster
+from fairway.cluster_file import read_cluster
+from fairway.errors import InputError
+from fairway.jobs import Entity
+from fairway.options import nearest
+from fairway.profiles import catalog
+from fairway.sim.comparison import Run
+from fairway.sim.training import TrainingOptions
+from fairway.sim.workload import Workload
+from fairway.traces import GeneratorOptions, Trace, parse_generate
+
+BUILTIN = "builtin"
+_TEAMS_IN_AN_ERROR = 10
+
+_WINDOW = re.compile(r"\s*(\d{1,18})\s*:\s*(\d{1,18})\s*")
+_TEAM = re.compile(r"\s*([^=,:]*[^=,:\s])\s*=\s*([^=,:\s]+)\s*(?::\s*(fifo|fairness)\s*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options as they were given."""
+
+    cluster: str
+    policies: tuple[str, ...]
+    trace: str | None = None
+    format: str | None = None
+    generate: str | None = None
+    profiles: str = BUILTIN
+    seeds: tuple[int, ...] = ()
+    round_seconds: float = 360.0
+    restart_seconds: float = 0.0
+    compat: str | None = None
+    window: str | None = None
+    teams: str | None = None
+    processes: int | None = None
+    keep_leases: bool = False
+
+    def settings(self) -> dict[str, Any]:
+        """All that is needed to repeat the runs but the policy and the seed, by the names of the options."""
+        given = {
+            "trace": self.trace,
+            "format": self.format,
+            "generate": self.generate,
+            "profiles": self.profiles,
+            "cluster": self.cluster,
+            "round-seconds": self.round_seconds,
+            "restart-seconds": self.restart_seconds,
+            "compat": self.compat,
+            "window": self.window,
+            "teams": self.teams,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    def command(self) -> str:
+        """The command that repeats all runs."""
+        words = ["fairway", "simulate", "training"]
+        for name, value in self.settings().items():
+            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else value]
+        for policy in self.policies:
+            words += ["--policy", policy]
+        for seed in self.seeds:
+            words += ["--seed", str(seed)]
+        return shlex.join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The runs, what to call each, how many jobs have to end in one, and what to tell before they start."""
+
+    runs: tuple[Run, ...]
+    labels: tuple[str, ...]
+    jobs: int
+    notes: tuple[str, ...]
+
+
+def plan_of(asked: Asked) -> Plan:
+    """Check everything that can be checked beforehand, and plan the runs: seed by seed, policy by policy."""
+    for policy in asked.policies:
+        policy_of(policy)
+    for seed in asked.seeds:
+        if seed < 0:
+            raise InputError(f"--seed: {seed} given, expected a whole number of at least 0")
+    if asked.processes is not None and asked.processes < 1:
+        raise InputError(f"--processes: {asked.processes} given, expected a whole number of at least 1")
+    compat = _compat(asked.compat)
+    _check_seconds("--round-seconds", asked.round_seconds, above_zero=True)
+    _check_seconds("--restart-seconds", asked.restart_seconds)
+    window = _window(asked.window)
+    teams = _teams(asked.teams)
+    generator = _generator(asked, window)
+    cluster = _priced(read_cluster(asked.cluster))
+    workload = Workload(asked.trace, asked.format, generator, None if asked.profiles == BUILTIN else asked.profiles)
+    workload.table()
+    trace = workload.read_trace()
+    notes = [trace.summary()] if trace is not None else []
+    jobs = _number_of_jobs(trace, generator)
+    _check_window(window, jobs, asked.trace or "--generate")
+    entities = _entities(teams, trace)
+    if teams and not _has_teams(trace):
+        workload = replace(workload, teams=tuple(teams))
+        notes.append(f"teams: the jobs have none of their own, and are dealt in turn to {', '.join(teams)}")
+    _check_jobs(workload, cluster)
+    runs, labels = [], []
+    for seed in asked.seeds or (generator.seed if generator else 0,):
+        seeded = replace(workload, generator=_seeded(generator, asked.generate, seed))
+        options = TrainingOptions(
+            round_seconds=asked.round_seconds,
+            restart_seconds=asked.restart_seconds,
+            compat=compat,
+            window=window,
+            seed=seed,
+            keep_leases=asked.keep_leases,
+            entities=entities,
+        )
+        for policy in asked.policies:
+            settings = {**asked.settings(), "policy": policy, "seed": seed, "version": _version()}
+            if cluster.prices:
+                settings["prices"] = dict(cluster.prices)
+            if entities:
+                settings["entities"] = {
+                    name: {"weight": entity.weight, "policy": entity.policy} for name, entity in entities.items()
+                }
+            runs.append(Run(seeded, cluster, policy, options, settings))
+            labels.append(f"{policy}, seed {seed}" if len(asked.seeds) > 1 else policy)
+    total = window[1] - window[0] if window else jobs
+    assert total is not None  # a stream without end has a window, as _generator saw
+    return Plan(tuple(runs), tuple(labels), total, tuple(notes))
+
+
+def check_outputs(json_to: str | None, report: str | None) -> None:
+    """Refuse files that cannot be written, before hours are spent on what should go there."""
+    if report == STDOUT:
+        raise InputError("--report: '-' given, expected the name of a file, as in report.html")
+    files = {name: file for name, file in (("--json", json_to), ("--report", report)) if file not in {None, STDOUT}}
+    for name, file in files.items():
+        assert file is not None
+        _check_writable(name, Path(os.path.realpath(file)), file)
+    if len(files) == 2 and os.path.realpath(json_to or "") == os.path.realpath(report or ""):
+        raise InputError(f"--json and --report both go to {report}; name two files")
+
+
+def _check_writable(option: str, path: Path, given: str) -> None:
+    if not given:
+        raise InputError(f"{option}: nothing given, expected the name of a file")
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(0, "Is a directory")
+        if path.exists() and not path.is_file():  # a device or a pipe, to which one can only write
+            allowed = os.access(path, os.W_OK)
+        else:
+            with tempfile.TemporaryFile(dir=path.parent):
+                allowed = not path.exists() or os.access(path, os.W_OK)
+        if not allowed:
+            raise PermissionError(0, "Permission denied")
+    except OSError as error:
+        raise InputError(f"{given}: cannot be written: {error.strerror or error}; name a file that can") from None
+
+
+def _compat(compat: str | None) -> Literal["gavel"] | None:
+    if compat is None:
+        return None
+    if compat == "gavel":
+        return "gavel"
+    raise InputError(f"--compat: '{compat}' given, expected 'gavel', the only mechanism there is to follow")
+
+
+def _check_seconds(option: str, seconds: float, *, above_zero: bool = False) -> None:
+    if not (math.isfinite(seconds) and (seconds > 0 if above_zero else seconds >= 0)):
+        bound = "above 0" if above_zero else "of at least 0"
+        raise InputError(f"{option}: {seconds:g} given, expected seconds {bound}")
+
+
+def _window(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    match = _WINDOW.fullmatch(text)
+    if not match or int(match[1]) >= int(match[2]):
+        raise InputError(f"--window: '{text}' given, expected FIRST:END with FIRST below END, as in 4000:5000")
+    return int(match[1]), int(match[2])
+
+
+def _check_window(window: tuple[int, int] | None, jobs: int | None, source: str) -> None:
+    if window is not None and jobs is not None and window[1] > jobs:
+        raise InputError(
+            f"--window: {window[0]}:{window[1]} given, but {source} has {jobs} jobs, numbered from 0; "
+            f"end at {jobs} or before"
+        )
+
+
+def _generator(asked: Asked, window: tuple[int, int] | None) -> GeneratorOptions | None:
+    if asked.trace is not None and asked.generate is not None:
+        raise InputError("--trace and --generate both given; choose one of them")
+    if asked.generate is None:
+        if asked.trace is None:
+            raise InputError("neither --trace nor --generate given; name a trace, or generate jobs=200,rate=4")
+        return None
+    if asked.format is not None:
+        raise InputError("--format: given with --generate, which reads no file; take one of them away")
+    generator = parse_generate(asked.generate)
+    if generator.jobs is None and window is None:
+        raise InputError("--generate: no jobs=COUNT given, so that it never ends; add one, or a --window A:B to count")
+    return generator
+
+
+def _seeded(generator: GeneratorOptions | None, text: str | None, seed: int) -> GeneratorOptions | None:
+    """The generator with this seed, unless the text names its own."""
+    if generator is None or text is None or any(part.partition("=")[0].strip() == "seed" for part in text.split(",")):
+        return generator
+    return replace(generator, seed=seed)
+
+
+def _number_of_jobs(trace: Trace | None, generator: GeneratorOptions | None) -> int | None:
+    if trace is not None:
+        return len(trace.jobs)
+    return generator.jobs if generator else None
+
+
+def _priced(cluster: Cluster) -> Cluster:
+    """The cluster with the prices of the catalog, if it has none of its own and the catalog knows all of its types."""
+    if cluster.prices or any(name not in catalog.PRICES for name in cluster.types):
+        return cluster
+    return replace(cluster, prices={name: catalog.PRICES[name] for name in cluster.types})
+
+
+def _teams(text: str | None) -> dict[str, Entity]:
+    """Read `red=2,blue=1:fifo`."""
+    teams: dict[str, Entity] = {}
+    for part in text.split(",") if text is not None else ():
+        match = _TEAM.fullmatch(part)
+        weight = _weight(match[2]) if match else None
+        if match is None or weight is None:
+            raise InputError(f"--teams: '{part}' given, expected NAME=WEIGHT or NAME=WEIGHT:fifo, weights above 0")
+        if match[1] in teams:
+            raise InputError(f"--teams: '{match[1]}' given twice; keep one")
+        teams[match[1]] = Entity(weight=weight, policy="fifo" if match[3] == "fifo" else "fairness")
+    return teams
+
+
+def _weight(text: str) -> float | None:
+    try:
+        weight = float(text)
+    except ValueError:
+        return None
+    return weight if math.isfinite(weight) and weight > 0 else None
+
+
+def _has_teams(trace: Trace | None) -> bool:
+    return trace is not None and any(job.entity is not None for job in trace.jobs)
+
+
+def _entities(teams: Mapping[str, Entity], trace: Trace | None) -> dict[str, Entity]:
+    """The teams that were given and, at weight 1, the others of the trace."""
+    if not teams or trace is None or not _has_teams(trace):
+        return dict(teams)
+    owners = dict.fromkeys(job.entity for job in trace.jobs if job.entity is not None)
+    for name in teams:
+        if name not in owners:
+            hint = nearest(name, owners) or _known_teams(list(owners))
+            raise InputError(f"--teams: '{name}' owns no job of {trace.source}{hint}")
+    return {name: teams.get(name, Entity()) for name in owners}
+
+
+def _known_teams(names: Sequence[str]) -> str:
+    return f"; its teams are {', '.join(names[:_TEAMS_IN_AN_ERROR])}{', …' if len(names) > _TEAMS_IN_AN_ERROR else ''}"
+
+
+def _check_jobs(workload: Workload, cluster: Cluster) -> None:
+    """Let all jobs of a trace, or the first of a stream, find their rates."""
+    for _ in workload.submissions(cluster):
+        if workload.generator is not None:
+            break
+
+
+def _version() -> str:
+    try:
+        return version("fairway")
+    except PackageNotFoundError:  # run from its source, without being installed
+        return "unknown"

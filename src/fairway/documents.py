@@ -1,0 +1,232 @@
+"""Reads documents that people write, in JSON or YAML: text in, checked dataclasses out, or one line on what is wrong.
+
+Nothing here opens a file: a `Form` gets the text and the name to use for it in errors. YAML is turned into JSON first,
+so that both are checked by the same strict rules (a number in quotes is refused, 2.0 is a whole number). A line says
+where (with the name of a list's member, if it has one), what was given and what was expected.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Generic, TypeVar
+
+import yaml
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+
+from fairway.errors import InputError
+from fairway.options import nearest
+
+T = TypeVar("T")
+Path = tuple[int | str, ...]
+
+_LONGEST_VALUE = 40
+_LONGEST_LINE = 400
+_MOST_BYTES = 2**53
+_MOST_SECONDS = 1e9
+
+
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Name = Annotated[str, Field(min_length=1)]
+Bytes = Annotated[int, BeforeValidator(_whole), Field(ge=0, le=_MOST_BYTES)]
+Duration = Annotated[float, Field(ge=0, le=_MOST_SECONDS, allow_inf_nan=False)]
+
+A_NAME = "text of at least one character"
+A_SIZE = f"a whole number from 0 to {_MOST_BYTES} (bytes)"
+A_DURATION = f"a number from 0 to {_MOST_SECONDS:g} (seconds)"
+
+
+@dataclass(frozen=True)
+class Form(Generic[T]):
+    """What a document has to look like.
+
+    `expected` says what each field has to be, by its path, in which `*` stands for a position in a list or a name that
+    the document chooses. `parts` are the dataclasses of the objects in it, by path.
+    """
+
+    content: type[T]
+    expected: Mapping[str, str]
+    parts: Mapping[str, type[Any]]
+
+    def read(self, text: str | bytes, source: str) -> T:
+        """The content of a document; `source` is its name in errors."""
+        try:
+            return self._checked(json_of(text, source, self.expected[""]))
+        except InputError as error:
+            raise InputError(_shortened(f"{source}: {error}", _LONGEST_LINE)) from None
+
+    def _checked(self, content: bytes) -> T:
+        try:
+            return TypeAdapter(self.content).validate_json(content, strict=True)
+        except ValidationError as failure:
+            problems = failure.errors(include_url=False, include_context=True)
+            more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+            raise InputError(self._line(dict(problems[0]), content) + more) from None
+
+    def _line(self, problem: Mapping[str, Any], content: bytes) -> str:
+        """One problem that pydantic found, as where it is, what was given and what was expected."""
+        kind: str = problem["type"]
+        if kind == "json_invalid":
+            return f"not valid JSON: {problem['ctx']['error']}; correct it there"
+        path: Path = problem["loc"]
+        if kind == "missing" and isinstance(path[-1], int):  # too few values where there must be two
+            kind, path = "too_short", path[:-1]
+        where = written(path, json.loads(content))
+        if path and path[-1] == "[key]":
+            return f"{written(path[:-2])}: a name with no characters given, expected {A_NAME}"
+        if kind == "value_error":
+            return f"{where}: {problem['ctx']['error']}"
+        if kind == "missing":
+            return f"{where}: missing, expected {self._expected(path)}; add it"
+        if kind in {"unexpected_keyword_argument", "extra_forbidden"}:
+            return f"{where}: no such field{self._known_fields(path)}"
+        return f"{where}: {shown(problem['input'])} given, expected {self._expected(path)}"
+
+    def _pattern(self, path: Path) -> str:
+        pattern = ""
+        for step in path:
+            literal = f"{pattern}.{step}".lstrip(".")
+            pattern = literal if literal in self.expected else f"{pattern}.*".lstrip(".")
+        return pattern
+
+    def _expected(self, path: Path) -> str:
+        return self.expected.get(self._pattern(path), "something else")
+
+    def _known_fields(self, path: Path) -> str:
+        known = [known.name for known in fields(self.parts[self._pattern(path[:-1])])]
+        close = nearest(str(path[-1]), known)
+        return close or f"; take it out or use one of {', '.join(known)}"
+
+
+def json_of(text: str | bytes, source: str, expected: str) -> bytes:
+    """The document as JSON in UTF-8, whichever of the two it is written in; refuses what is neither."""
+    try:
+        content = text if isinstance(text, str) else text.decode("utf-8-sig")
+        content.encode()
+    except UnicodeError:
+        raise InputError("not text in UTF-8; save it as JSON or YAML in UTF-8") from None
+    content = content.removeprefix("\ufeff")
+    if not content.strip():
+        raise InputError(f"empty, expected {expected}")
+    is_yaml = source.lower().endswith((".yaml", ".yml")) or content.lstrip()[0] not in "{["
+    try:
+        return _json_of_yaml(content) if is_yaml else _json_without_repeated_names(content)
+    except RecursionError:
+        raise InputError(f"nested too deeply, expected {expected}") from None
+
+
+def _json_without_repeated_names(text: str) -> bytes:
+    """The text itself; refuses an object that names a field twice, which would silently hide one of the values."""
+    repeated: list[tuple[object, str]] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        members = dict(pairs)
+        if len(members) < len(pairs):
+            names = [name for name, _ in pairs]
+            repeated.append((members, next(name for name in names if names.count(name) > 1)))
+        return members
+
+    try:
+        document = json.loads(text, object_pairs_hook=collect, parse_int=float)
+    except json.JSONDecodeError as error:
+        where = f"at line {error.lineno} column {error.colno}"
+        raise InputError(f"not valid JSON: {error.msg} {where}; correct it there") from None
+    if repeated:
+        # An object is collected after those inside it, so the last one cannot be hidden by a repetition around it.
+        members, name = repeated[-1]
+        path = next(path for path, value in _values(document) if value is members)
+        raise InputError(f"{written((*path, name), document)}: given twice; keep one of them")
+    return text.encode()
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as most people mean it: 1e9 is a number, a name given twice a mistake, and nothing stands for another."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.events.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise InputError(f"line {mark.line + 1}: an alias (*) given, expected the value itself; write it out")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        members = super().construct_mapping(node, deep=deep)
+        if len(members) < len(node.value):
+            names = [self.construct_object(key) for key, _ in node.value]
+            name = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"line {node.start_mark.line + 1}: '{name}' given twice; keep one of them")
+        return members
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+"), list("-+.0123456789")
+)
+
+
+def _json_of_yaml(text: str) -> bytes:
+    try:
+        document = yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f" at line {mark.line + 1} column {mark.column + 1}" if mark else ""
+        raise InputError(f"not valid YAML: {error.problem}{where}; correct it there") from None
+    except (yaml.YAMLError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"not valid YAML: {' '.join(str(error).split())}; correct it") from None
+    return json.dumps(document, default=str).encode()  # a date is text, and will be refused as such
+
+
+def written(path: Path, document: object = None) -> str:
+    """The path as one would write it, with the names of list members: `stages[1] ('ocr').seconds`."""
+    text = ""
+    for step in path:
+        document = _member(document, step)
+        if isinstance(step, int):
+            text += f"[{step}]"
+            name = document.get("name") if isinstance(document, dict) else None
+            if isinstance(name, str):
+                text += f" ({_shortened(repr(name), _LONGEST_VALUE)})"
+        elif re.fullmatch(r"[\w-]{1,40}", step):
+            text += f".{step}" if text else step
+        else:
+            text += f"[{shown(step)}]"
+    return text or "the document"
+
+
+def _member(document: object, step: int | str) -> object:
+    if isinstance(step, int):
+        return document[step] if isinstance(document, list) and step < len(document) else None
+    return document.get(step) if isinstance(document, dict) else None
+
+
+def shown(value: object) -> str:
+    """A value from a document, short enough for a line."""
+    match value:
+        case list() | tuple():
+            return f"a list of {len(value)}"
+        case dict():
+            return "an object"
+        case str() | bool() | None:
+            return _shortened(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)
+    return _shortened(str(value), _LONGEST_VALUE)
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _values(value: object, path: Path = ()) -> Iterator[tuple[Path, object]]:
+    """Everything in a document with its path, the outermost first."""
+    yield path, value
+    members: Iterator[tuple[int | str, object]] = iter(())
+    if isinstance(value, dict):
+        members = iter(value.items())
+    elif isinstance(value, list):
+        members = iter(enumerate(value))
+    for step, member in members:
+        yield from _values(member, (*path, step))

@@ -1,0 +1,68 @@
+"""What a scheduler is: parameters, a name and two verbs, and what it asks of the workers that it runs on.
+
+`plan` is asked once for each request, at the worker that receives it; `next_worker` at every hop, by the worker that
+has finished a task, for each task that takes its output. Both see the cluster through a `View`, and depend on nothing
+else: no clock, no I/O, no memory of earlier requests, no chance but the passed draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, runtime_checkable
+
+from fairway.place.memory import MemoryPolicy
+from fairway.place.plan import Draws, Plan, Request
+from fairway.place.state import RunningLoad, View
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRules:
+    """How workers have to behave under a scheduler.
+
+    `gathers_joins`: a task that takes several inputs has them gathered at its planned worker, which then asks
+    `next_worker` once more, with `gathered`, and sends them on together. `centralised`: one place that sees every row
+    exactly plans all requests, at the price of one more hop. `running_load`: how a running task counts as load.
+    """
+
+    memory: MemoryPolicy = field(default_factory=MemoryPolicy)
+    running_load: RunningLoad = "decays"
+    gathers_joins: bool = False
+    centralised: bool = False
+
+
+COMPAT_RULES = WorkerRules(memory=MemoryPolicy("fifo", 0, 0), running_load="ignored")
+"""How workers behave in the authors' simulator."""
+
+
+@runtime_checkable
+class Scheduler(Protocol):
+    """Places the tasks of requests on workers; `check_scheduler` tests any class that claims to be one."""
+
+    name: ClassVar[str]
+
+    @property
+    def rules(self) -> WorkerRules:
+        """What it asks of the workers."""
+        ...
+
+    def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
+        """A worker for each task of a request; raises `NoPlaceError` if there is none for one of them."""
+        ...
+
+    def next_worker(
+        self,
+        request: Request,
+        stage: int,
+        planned: int,
+        view: View,
+        now: float,
+        draws: Draws,
+        *,
+        gathered: bool = False,
+    ) -> int:
+        """The worker that gets a task whose input is at `view.me`; `planned` is the one that the plan names.
+
+        `gathered` says that all inputs of a task that takes several are there. Without it, the answer for such a task
+        must be the same wherever it is asked.
+        """
+        ...

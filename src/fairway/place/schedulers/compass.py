@@ -1,0 +1,87 @@
+"""Compass: plan where each task would finish first, models and loads considered; adjust on the way (arXiv 2402.17652).
+
+The whole of the paper's scheduler: job planning (`planner`), dynamic adjustment (`adjust`) and, on each worker, memory
+that looks ahead (`memory`). Flags take parts of it away, for ablations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from fairway.place.adjust import adjusted_worker
+from fairway.place.memory import MemoryPolicy
+from fairway.place.plan import Draws, Plan, Request
+from fairway.place.planner import plan_request
+from fairway.place.scheduler import COMPAT_RULES, WorkerRules
+from fairway.place.state import View
+
+
+@dataclass(frozen=True, slots=True)
+class Compass:
+    """Plan each task where it would finish first, and move it if too much waits there when its turn comes.
+
+    A task moves if the load of its worker exceeds `theta` times its run time. `eviction_penalty` is what a fetch costs
+    on top, as a part of itself, where other models have to go. `centralised` has all requests planned in one place
+    from exact state. `compat` is the authors' simulator, with its mistakes.
+    """
+
+    name: ClassVar[str] = "compass"
+    theta: float = 1.5
+    eviction_penalty: float = 1.0
+    no_adjust: bool = False
+    no_prefetch: bool = False
+    fifo_eviction: bool = False
+    ignore_load: bool = False
+    ignore_cache: bool = False
+    centralised: bool = False
+    compat: bool = False
+
+    @property
+    def rules(self) -> WorkerRules:
+        """Memory that looks ahead and prefetches, unless that was taken away."""
+        if self.compat:
+            return replace(COMPAT_RULES, centralised=self.centralised)
+        memory = MemoryPolicy("fifo", 0, 0) if self.fifo_eviction else MemoryPolicy()
+        if self.no_prefetch:
+            memory = replace(memory, prefetch_models=0, prefetch_tasks=0)
+        return WorkerRules(memory=memory, centralised=self.centralised)
+
+    def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
+        """Each task, by decreasing rank, where it would finish first."""
+        return plan_request(
+            request,
+            view,
+            now,
+            0.0 if self.compat else draws.random(),
+            eviction_penalty=self.eviction_penalty,
+            counts_load=not self.ignore_load,
+            counts_cache=not self.ignore_cache,
+            compat=self.compat,
+        )
+
+    def next_worker(
+        self,
+        request: Request,
+        stage: int,
+        planned: int,
+        view: View,
+        now: float,
+        draws: Draws,
+        *,
+        gathered: bool = False,
+    ) -> int:
+        """The planned worker or, if too much waits there, the one where the task would end first."""
+        return adjusted_worker(
+            request,
+            stage,
+            planned,
+            view,
+            now,
+            draws,
+            theta=None if self.no_adjust else self.theta,
+            gathered=gathered,
+            eviction_penalty=self.eviction_penalty,
+            counts_cache=not self.ignore_cache,
+            compat=self.compat,
+        )

@@ -1,0 +1,56 @@
+"""HEFT, the baseline: the same search as Compass, for workers that it believes idle, with every model at hand.
+
+By decreasing upward rank, each task goes where it would finish first (Topcuoglu et al. 2002, without insertion into
+gaps). It knows run times and transfers, but neither loads nor memories, and its plan stays as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairway.place.adjust import adjusted_worker
+from fairway.place.plan import Draws, Plan, Request
+from fairway.place.planner import plan_request
+from fairway.place.scheduler import COMPAT_RULES, WorkerRules
+from fairway.place.state import View
+
+
+@dataclass(frozen=True, slots=True)
+class Heft:
+    """Plan each task where it would finish first if all workers were idle and held every model.
+
+    With `load_aware`, it starts from the loads, as Compass does.
+    """
+
+    name: ClassVar[str] = "heft"
+    load_aware: bool = False
+    compat: bool = False
+
+    @property
+    def rules(self) -> WorkerRules:
+        """The same workers as under Compass."""
+        return COMPAT_RULES if self.compat else WorkerRules()
+
+    def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
+        """Each task, by decreasing rank, where it would finish first."""
+        draw = 0.0 if self.compat else draws.random()
+        return plan_request(
+            request, view, now, draw, counts_load=self.load_aware, counts_cache=False, compat=self.compat
+        )
+
+    def next_worker(
+        self,
+        request: Request,
+        stage: int,
+        planned: int,
+        view: View,
+        now: float,
+        draws: Draws,
+        *,
+        gathered: bool = False,
+    ) -> int:
+        """The planned worker, as long as it is there."""
+        return adjusted_worker(
+            request, stage, planned, view, now, draws, theta=None, gathered=gathered, counts_cache=False
+        )

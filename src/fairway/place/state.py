@@ -1,0 +1,265 @@
+"""What workers know of each other: for each, its load and the models that its memory holds (Compass, global state).
+
+Everyone knows its own row exactly and the others' as of their last push. The two columns are pushed on their own, since
+old news of a load is worth much less than old news of a memory. Free memory is never sent: it is what the models that
+are there leave.
+
+A load is two numbers: seconds of work that waits, and the time until which the running task takes. So readers see the
+running task shrink as time goes by, without being told (`Load`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from fairway.errors import InputError
+from fairway.place.arrays import BoolArray, FloatArray
+from fairway.place.fleet import OUTSIDE, Fleet
+
+ABSENT = math.inf
+"""The load of a worker that has left: no planner will wait for it."""
+
+NEVER = -math.inf
+
+RunningLoad = Literal["decays", "counts", "ignored"]
+"""How the running task counts as load: what is left of it, all of it until it ends, or nothing at all."""
+
+
+class View(NamedTuple):
+    """What one reader sees at one moment: its own row exactly, the others' as of their last push.
+
+    `me` is the reader, `OUTSIDE` if it is no worker. `cached[m, w]` says whether worker w holds model m. The arrays are
+    the table's own: read them, never write to them, and only until the table changes.
+    """
+
+    me: int
+    queued: FloatArray
+    busy_until: FloatArray
+    cached: BoolArray
+    free: FloatArray
+    own_queued: float
+    own_busy_until: float
+    own_cached: BoolArray
+    own_free: float
+
+    def load(self, worker: int, now: float) -> float:
+        """Seconds of work ahead of a task that would join the worker's queue now; infinite if it has left."""
+        if worker == self.me:
+            return self.own_queued + max(0.0, self.own_busy_until - now)
+        return float(self.queued[worker]) + max(0.0, float(self.busy_until[worker]) - now)
+
+    def holds(self, worker: int, model: int) -> bool:
+        """Whether the worker has the model in memory, or on its way there."""
+        return bool(self.own_cached[model] if worker == self.me else self.cached[model, worker])
+
+    def free_bytes(self, worker: int) -> float:
+        """The memory that no model takes."""
+        return self.own_free if worker == self.me else float(self.free[worker])
+
+    def is_present(self, worker: int) -> bool:
+        """Whether the worker can be given tasks."""
+        return self.load(worker, math.inf) != ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Pushes:
+    """When others see a change: pushed at the next multiple of the period, there after the delay; both in seconds.
+
+    Without a period, every change is pushed at once.
+    """
+
+    period: float = 0.0
+    delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("period", self.period), ("delay", self.delay)):
+            if not (math.isfinite(value) and value >= 0):
+                raise InputError(f"{name}: {value} given, expected seconds >= 0")
+
+    @property
+    def immediate(self) -> bool:
+        """Whether others see everything as it happens."""
+        return self.period == 0 and self.delay == 0
+
+    def seen_at(self, now: float) -> float:
+        """When others see what changes now."""
+        pushed = now if self.period == 0 else math.ceil(now / self.period) * self.period
+        return max(pushed, now) + self.delay
+
+
+class StateTable:
+    """The rows of all workers, exact and as others see them.
+
+    One table serves every reader of a simulation: `write_*` changes a worker's own row, and others see it when its
+    pushes say so. In a live system each worker has its own: it writes its own row, and `receive_*` takes what others
+    push, with their sequence numbers, as messages may overtake each other.
+    """
+
+    def __init__(self, fleet: Fleet, loads: Pushes | None = None, caches: Pushes | None = None) -> None:
+        workers, models = len(fleet), len(fleet.models)
+        self.fleet = fleet
+        self.loads = Pushes() if loads is None else loads
+        self.caches = Pushes() if caches is None else caches
+        self._own_queued = np.zeros(workers)
+        self._own_busy_until = np.full(workers, NEVER)
+        self._own_cached = np.zeros((workers, models), dtype=np.bool_)
+        self._own_free = fleet.memory.copy()
+        self._queued = np.zeros(workers)
+        self._busy_until = np.full(workers, NEVER)
+        self._cached = np.zeros((models, workers), dtype=np.bool_)
+        self._free = fleet.memory.copy()
+        self._loads_under_way: deque[tuple[float, int, int, float, float]] = deque()
+        self._caches_under_way: deque[tuple[float, int, int, int, bool]] = deque()
+        self._stays = [0] * workers
+        self._load_sequence = [-1] * workers
+        self._cache_sequence = [-1] * workers
+        self._nothing = np.zeros(models, dtype=np.bool_)
+
+    def view(self, me: int, now: float) -> View:
+        """What worker `me` sees now; `OUTSIDE` sees no row but the pushed ones."""
+        if self._loads_under_way or self._caches_under_way:
+            self._deliver(now)
+        if me == OUTSIDE:
+            return View(me, self._queued, self._busy_until, self._cached, self._free, 0.0, NEVER, self._nothing, 0.0)
+        return View(
+            me,
+            self._queued,
+            self._busy_until,
+            self._cached,
+            self._free,
+            float(self._own_queued[me]),
+            float(self._own_busy_until[me]),
+            self._own_cached[me],
+            float(self._own_free[me]),
+        )
+
+    def write_load(self, worker: int, queued: float, busy_until: float, now: float) -> None:
+        """Set a worker's own load; the others see it when it has been pushed."""
+        if self._own_queued[worker] == ABSENT:
+            return
+        self._own_queued[worker] = queued
+        self._own_busy_until[worker] = busy_until
+        if self.loads.immediate:
+            self._queued[worker] = queued
+            self._busy_until[worker] = busy_until
+        else:
+            stay = self._stays[worker]
+            self._loads_under_way.append((self.loads.seen_at(now), worker, stay, queued, busy_until))
+
+    def write_cache(self, worker: int, model: int, held: bool, now: float) -> None:
+        """Say that a worker's memory takes in, or gives up, a model; the others see it when it has been pushed."""
+        if self._own_queued[worker] == ABSENT or bool(self._own_cached[worker, model]) == held:
+            return
+        self._own_cached[worker, model] = held
+        size = self.fleet.model_bytes[model]
+        self._own_free[worker] += -size if held else size
+        if self.caches.immediate:
+            self._show_cache(worker, model, held)
+        else:
+            self._caches_under_way.append((self.caches.seen_at(now), worker, self._stays[worker], model, held))
+
+    def receive_load(self, worker: int, sequence: int, queued: float, busy_until: float) -> bool:
+        """Take a peer's load as it pushed it; False if a newer one is known or the peer has left."""
+        if self._queued[worker] == ABSENT or sequence <= self._load_sequence[worker]:
+            return False
+        self._load_sequence[worker] = sequence
+        self._queued[worker] = queued
+        self._busy_until[worker] = busy_until
+        return True
+
+    def receive_cache(self, worker: int, sequence: int, models: list[int]) -> bool:
+        """Take the models of a peer's memory as it pushed them; False if newer ones are known or the peer has left."""
+        if self._queued[worker] == ABSENT or sequence <= self._cache_sequence[worker]:
+            return False
+        self._cache_sequence[worker] = sequence
+        self._cached[:, worker] = False
+        self._cached[models, worker] = True
+        self._free[worker] = self.fleet.memory[worker] - self.fleet.model_bytes[models].sum()
+        return True
+
+    def leave(self, worker: int) -> None:
+        """Forget a worker that has left: nothing is placed there, and what it still pushes changes nothing."""
+        self._reset(worker, ABSENT)
+
+    def join(self, worker: int) -> None:
+        """Take a worker back: idle, with empty memory."""
+        self._reset(worker, 0.0)
+
+    def _reset(self, worker: int, queued: float) -> None:
+        self._stays[worker] += 1  # what is under way is from before
+        self._load_sequence[worker] = self._cache_sequence[worker] = -1
+        for array in (self._own_queued, self._queued):
+            array[worker] = queued
+        for array in (self._own_busy_until, self._busy_until):
+            array[worker] = NEVER
+        self._own_cached[worker] = False
+        self._cached[:, worker] = False
+        self._own_free[worker] = self._free[worker] = self.fleet.memory[worker]
+
+    def _deliver(self, now: float) -> None:
+        loads, caches = self._loads_under_way, self._caches_under_way
+        while loads and loads[0][0] <= now:
+            _, worker, stay, queued, busy_until = loads.popleft()
+            if stay == self._stays[worker]:
+                self._queued[worker] = queued
+                self._busy_until[worker] = busy_until
+        while caches and caches[0][0] <= now:
+            _, worker, stay, model, held = caches.popleft()
+            if stay == self._stays[worker]:
+                self._show_cache(worker, model, held)
+
+    def _show_cache(self, worker: int, model: int, held: bool) -> None:
+        self._cached[model, worker] = held
+        size = self.fleet.model_bytes[model]
+        self._free[worker] += -size if held else size
+
+
+class Load:
+    """A worker's account of its own load, from which it writes its row: tasks join, start and end.
+
+    `running` says how the task that runs counts. It decays by default: a reader subtracts what has passed since its
+    start. The authors' system counts all of it until it ends, their simulator none of it.
+    """
+
+    __slots__ = ("_queued", "_running", "_waiting", "busy_until", "running")
+
+    def __init__(self, running: RunningLoad = "decays") -> None:
+        self.running: RunningLoad = running
+        self.busy_until = NEVER
+        self._queued = 0.0
+        self._running = 0.0
+        self._waiting = 0
+
+    @property
+    def queued(self) -> float:
+        """Seconds of work that waits and, where it counts in full, of the task that runs."""
+        return self._queued + self._running
+
+    def enqueue(self, seconds: float) -> None:
+        """A task joins the queue; one that takes several inputs joins with the first of them."""
+        self._waiting += 1
+        self._queued += seconds
+
+    def start(self, seconds: float, now: float, expected: float | None = None) -> None:
+        """A task leaves the queue and runs; `expected` is the time until its end, if that is more than its seconds."""
+        self.drop(seconds)
+        if self.running == "decays":
+            self.busy_until = now + (seconds if expected is None else expected)
+        elif self.running == "counts":
+            self._running = seconds
+
+    def finish(self) -> None:
+        """The running task has ended."""
+        self.busy_until = NEVER
+        self._running = 0.0
+
+    def drop(self, seconds: float) -> None:
+        """A task leaves the queue without running here."""
+        self._waiting -= 1
+        # Rounding must neither make a load negative nor leave one behind when the queue is empty.
+        self._queued = max(0.0, self._queued - seconds) if self._waiting > 0 else 0.0

@@ -1,0 +1,192 @@
+"""Runs several policies on several workloads at once, one run per core, and gives their records in the order asked for.
+
+A run is described in a few words, and the process that runs it builds its workload itself: nothing large travels to it.
+Processes are spawned, not forked, since what the solvers keep in memory is not meant to be forked. With one run, or one
+core, everything stays in this process. An interrupt ends all of them at once.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import stat
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from multiprocessing.process import BaseProcess
+from multiprocessing.queues import SimpleQueue
+from pathlib import Path
+from typing import Any
+
+from fairway.cluster import Cluster
+from fairway.errors import FairwayError
+from fairway.report.training_record import TrainingRecord
+from fairway.sim.training import Progress, TrainingOptions, simulate_training
+from fairway.sim.workload import Workload
+
+_SECONDS_BETWEEN_NEWS = 0.2
+
+News = tuple[int, int, float]
+"""The position of a run, how many of its jobs have ended, and the virtual time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One policy on one workload. `settings` go into the record: what is needed to repeat the run."""
+
+    workload: Workload
+    cluster: Cluster
+    policy: str
+    options: TrainingOptions
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, progress: Progress | None = None) -> TrainingRecord:
+        """Do it, here and now."""
+        record = simulate_training(
+            self.workload.submissions(self.cluster),
+            self.cluster,
+            self.policy,
+            self.options,
+            table=self.workload.table(),
+            settings=dict(self.settings),
+            progress=progress,
+        )
+        trace = self.workload.read_trace()
+        return replace(record, skipped_rows=len(trace.skipped)) if trace is not None else record
+
+
+class Watcher:
+    """Is told how the runs go, by their positions; does nothing by itself."""
+
+    def advanced(self, run: int, jobs_ended: int, now: float) -> None:
+        """So many jobs of a run have ended by this virtual time."""
+
+    def ended(self, run: int, record: TrainingRecord) -> None:
+        """A run is over."""
+
+
+def compare(
+    runs: Sequence[Run], *, processes: int | None = None, watcher: Watcher | None = None
+) -> list[TrainingRecord]:
+    """Do all runs, on as many processes as there are cores unless told otherwise; one that fails ends them all."""
+    watcher = watcher or Watcher()
+    most = min(processes or usable_cores(), len(runs))
+    if most <= 1 or any(_is_read_once(run.workload.trace) for run in runs):
+        return _one_by_one(runs, watcher)
+    return _at_once(runs, most, watcher)
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _is_read_once(path: str | None) -> bool:
+    """Whether the trace comes through a pipe, which only the process that has read it knows."""
+    return path is not None and not stat.S_ISREG(Path(path).stat().st_mode)
+
+
+def _one_by_one(runs: Sequence[Run], watcher: Watcher) -> list[TrainingRecord]:
+    records = []
+    for position, run in enumerate(runs):
+        records.append(run(_seldom(partial(watcher.advanced, position))))
+        watcher.ended(position, records[-1])
+    return records
+
+
+def _at_once(runs: Sequence[Run], processes: int, watcher: Watcher) -> list[TrainingRecord]:
+    context = multiprocessing.get_context("spawn")
+    news: SimpleQueue[News] = context.SimpleQueue()
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(processes, context, _start_worker, (news,))
+    try:
+        with _interrupts_ignored():  # by the new processes too, which inherit that: it is for this one to end them
+            positions = {pool.submit(_work, position, run): position for position, run in enumerate(runs)}
+        return _collect(positions, set(multiprocessing.active_children()) - others, news, watcher)
+    except BaseException as error:
+        for child in set(multiprocessing.active_children()) - others:  # nobody waits for the other runs any more
+            child.terminate()
+        if isinstance(error, BrokenProcessPool):
+            raise _killed() from None
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _collect(
+    positions: Mapping[Future[TrainingRecord], int],
+    children: Iterable[BaseProcess],
+    news: SimpleQueue[News],
+    watcher: Watcher,
+) -> list[TrainingRecord]:
+    pending = set(positions)
+    while pending:
+        finished, pending = wait(pending, timeout=_SECONDS_BETWEEN_NEWS, return_when=FIRST_COMPLETED)
+        while not news.empty():
+            watcher.advanced(*news.get())
+        for future in sorted(finished, key=positions.__getitem__):
+            watcher.ended(positions[future], future.result())
+        # The pool notices this as well, but sometimes only when the next run is over.
+        if pending and any(child.exitcode is not None for child in children):
+            raise _killed()
+    return [future.result() for future in positions]
+
+
+def _killed() -> FairwayError:
+    return FairwayError("a run was killed from outside, most likely for want of memory; use fewer processes")
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # the only one that may, and that is interrupted
+        yield
+        return
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler if handler is not None else signal.SIG_DFL)
+
+
+_NEWS: SimpleQueue[News]
+"""In a worker process: the way back to the process that asked."""
+
+
+def _start_worker(news: SimpleQueue[News]) -> None:
+    global _NEWS  # noqa: PLW0603
+    _NEWS = news
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    """End this process when the one that asked is gone, however it went; nobody would take the result."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(position: int, run: Run) -> TrainingRecord:
+    return run(_seldom(lambda jobs_ended, now: _NEWS.put((position, jobs_ended, now))))
+
+
+def _seldom(progress: Progress) -> Progress:
+    """The same, but only a few times a second: telling must not slow a run down."""
+    due = 0.0
+
+    def told(jobs_ended: int, now: float) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            progress(jobs_ended, now)
+            due = time.monotonic() + _SECONDS_BETWEEN_NEWS
+
+    return told

@@ -1,0 +1,143 @@
+"""The memory of an accelerator: what goes, what comes, and that it is never overbooked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway import InputError
+from fairway.place.memory import DeviceMemory, DoesNotFitError, MemoryPolicy, Preparation
+
+A, B, C, D, E = range(5)
+LOOK_AHEAD = MemoryPolicy()
+FIFO = MemoryPolicy("fifo", 0, 0)
+
+
+def memory(
+    capacity: float, sizes: list[float], policy: MemoryPolicy = LOOK_AHEAD, held: list[int] | None = None
+) -> DeviceMemory:
+    device = DeviceMemory(capacity, sizes, policy)
+    for model in held or []:
+        device.prepare([model], [])
+        device.copied(model)
+    return device
+
+
+@pytest.mark.parametrize(("room", "evicted"), [(1, (C,)), (2, (C, A)), (3, (C, A, B))])
+def test_first_goes_what_nobody_waits_for_then_what_is_used_last(room: int, evicted: tuple[int, ...]) -> None:
+    device = memory(3, [1, 1, 1, room], held=[A, B, C])
+    assert device.prepare([D], [[B], [A]]) == Preparation(evicted, (D,), ())
+    assert set(device.resident) == {A, B, C, D} - set(evicted)
+    assert device.free == 0
+
+
+def test_fifo_evicts_in_order_of_arrival_and_never_prefetches() -> None:
+    device = memory(3, [1, 1, 1, 2, 1], FIFO, held=[B, A, C])
+    assert device.prepare([D], [[B], [A]]) == Preparation((B, A), (D,), ())
+    device = memory(3, [1, 1, 1, 2, 1], FIFO)
+    assert device.prepare([A], [[B]]) == Preparation((), (A,), ())
+
+
+def test_models_that_nobody_waits_for_go_in_the_order_in_which_they_came() -> None:
+    device = memory(3, [1, 1, 1, 1], held=[C, A, B])
+    assert device.prepare([D], []).evict == (C,)
+
+
+def test_the_models_of_the_task_itself_stay() -> None:
+    device = memory(3, [1, 1, 1, 1, 2], held=[A, B, C])
+    assert device.prepare([A, D], []) == Preparation((B,), (D,), ())
+    device = memory(3, [1, 1, 1, 1, 2], FIFO, held=[A, B, C])
+    assert device.prepare([A, D], []) == Preparation((B,), (D,), ())
+
+
+def test_pinned_models_stay_until_the_last_pin_is_gone() -> None:
+    device = memory(3, [1, 1, 1, 2], held=[A, B, C])
+    device.pin(A)
+    device.pin(A)
+    device.unpin(A)
+    assert device.prepare([D], [[B], [C]]).evict == (C, B)
+    device.unpin(A)
+    assert device.prepare([B], []).evict == (A,)
+    with pytest.raises(InputError, match="not in memory"):
+        device.pin(A)
+    with pytest.raises(InputError, match="not pinned"):
+        device.unpin(B)
+
+
+def test_what_cannot_fit_is_refused_and_changes_nothing() -> None:
+    device = memory(3, [1, 1, 1, 4, 3], held=[A, B, C])
+    with pytest.raises(DoesNotFitError, match=r"models \[3\] need 4 bytes together, 1 more than the memory of 3 bytes"):
+        device.prepare([D], [])
+    device.pin(B)
+    with pytest.raises(DoesNotFitError):
+        device.prepare([E], [])
+    assert device.resident == (A, B, C)
+    assert device.free == 0
+
+
+def test_one_model_of_the_next_three_tasks_is_fetched_while_the_task_runs() -> None:
+    device = memory(10, [1, 1, 1, 1, 1])
+    assert device.prepare([A], [[A], [], [B, C], [D]]) == Preparation((), (A,), (B,))
+    assert device.copying == {A, B}
+    device.copied(A)
+    device.copied(B)
+    assert device.prepare([A], [[A], [B], [A], [D]]) == Preparation((), (), ())
+    assert device.prepare([A], [[C]]).prefetch == (C,)
+
+
+def test_a_prefetch_neither_evicts_nor_passes_over_an_earlier_model() -> None:
+    device = memory(3, [1, 1, 1, 2], held=[A, B])
+    assert device.prepare([A], [[D], [C]]).prefetch == ()
+    assert device.prepare([A], [[C], [D]]).prefetch == (C,)
+    several = MemoryPolicy(prefetch_models=2, prefetch_tasks=5)
+    device = memory(4, [1, 1, 1, 2], several, held=[A])
+    assert device.prepare([A], [[B], [D], [C]]).prefetch == (B, D)
+
+
+def test_nothing_is_prefetched_by_a_task_that_had_to_evict() -> None:
+    device = memory(3, [1, 1, 3, 1], held=[C])
+    assert device.prepare([A], [[B]]) == Preparation((C,), (A,), ())
+
+
+def test_a_copy_that_is_given_up_leaves_its_room() -> None:
+    device = memory(4, [1, 1, 1, 4])
+    device.prepare([A], [[B]])
+    device.drop(B)
+    assert device.free == 3
+    assert device.copying == {A}
+    device.prepare([B], [])
+    assert device.prepare([D], []) == Preparation((A, B), (D,), ())
+    assert device.copying == {D}
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=2, max_size=8),
+    st.integers(40, 90),
+    st.lists(st.lists(st.integers(0, 7), max_size=3), max_size=25),
+    st.sampled_from([LOOK_AHEAD, FIFO, MemoryPolicy(prefetch_models=3, prefetch_tasks=9)]),
+    st.integers(0, 7),
+)
+def test_the_memory_is_never_overbooked(
+    sizes: list[int], capacity: int, tasks: list[list[int]], policy: MemoryPolicy, pinned: int
+) -> None:
+    device = DeviceMemory(capacity, sizes, policy)
+    tasks = [[model % len(sizes) for model in task] for task in tasks]
+    device.prepare([pinned % len(sizes)], [])
+    device.pin(pinned % len(sizes))
+    for position, task in enumerate(tasks):
+        before = set(device.resident)
+        try:
+            done = device.prepare(task, tasks[position + 1 :])
+        except DoesNotFitError:
+            assert set(device.resident) == before
+            assert sum(sizes[model] for model in {*task, pinned % len(sizes)}) > capacity
+            continue
+        resident = set(device.resident)
+        assert resident == (before - set(done.evict)) | set(done.fetch) | set(done.prefetch)
+        assert set(task) <= resident
+        assert pinned % len(sizes) in resident
+        assert not set(done.evict) & set(task)
+        assert not (done.evict and done.prefetch)
+        assert sum(sizes[model] for model in resident) + device.free == capacity
+        assert device.free >= 0

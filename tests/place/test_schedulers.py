@@ -1,0 +1,98 @@
+"""Schedulers by name, and what each of them asks of the workers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from fairway import SCHEDULERS, InputError, Request, Scheduler, scheduler_of
+from fairway.place.memory import MemoryPolicy
+from fairway.place.schedulers.compass import Compass
+from tests.place.clusters import Cluster, NoDraws
+from tests.workflows.edge import TRANSLATION
+
+
+def test_there_are_compass_and_its_baselines() -> None:
+    assert list(SCHEDULERS) == ["compass", "jit", "heft", "hash"]
+    for name in SCHEDULERS:
+        scheduler = scheduler_of(name)
+        assert scheduler.name == name
+        assert isinstance(scheduler, Scheduler)
+
+
+def test_options_are_written_after_the_name() -> None:
+    assert scheduler_of("compass:no-adjust,theta=2.5,fifo-eviction") == Compass(
+        theta=2.5, no_adjust=True, fifo_eviction=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("compas", "scheduler 'compas' is not known, did you mean 'compass'?; known: compass, jit, heft, hash"),
+        ("compass:no-adjst", "scheduler 'compass' has no option 'no-adjst', did you mean 'no-adjust'?"),
+        ("compass:theta", "scheduler 'compass': 'theta' given, expected 'theta=VALUE'"),
+        ("compass:theta=x", "scheduler 'compass': theta: 'x' given, expected a number >= 0"),
+        ("hash:theta=1", "scheduler 'hash' has no option 'theta'"),
+    ],
+)
+def test_what_is_not_known_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        scheduler_of(text)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("compass", {"memory": MemoryPolicy("look-ahead", 1, 3), "running_load": "decays", "gathers_joins": False}),
+        ("compass:fifo-eviction", {"memory": MemoryPolicy("fifo", 0, 0)}),
+        ("compass:no-prefetch", {"memory": MemoryPolicy("look-ahead", 0, 0)}),
+        ("compass:centralised", {"centralised": True}),
+        ("compass:compat", {"memory": MemoryPolicy("fifo", 0, 0), "running_load": "ignored", "centralised": False}),
+        ("jit", {"memory": MemoryPolicy(), "gathers_joins": True}),
+        ("heft", {"memory": MemoryPolicy(), "gathers_joins": False}),
+        ("hash:compat", {"memory": MemoryPolicy("fifo", 0, 0)}),
+    ],
+)
+def test_rules_for_the_workers(text: str, rules: dict[str, Any]) -> None:
+    found = scheduler_of(text).rules
+    assert {name: getattr(found, name) for name in rules} == rules
+
+
+def test_hash_spreads_evenly_without_chance_and_the_same_everywhere() -> None:
+    cluster = Cluster(TRANSLATION, 10, load={3: 100.0})
+    counts: Counter[int] = Counter()
+    for key in range(2000):
+        request = Request(key, cluster.graph, key % 10)
+        first = scheduler_of("hash").plan(request, cluster.table.view(key % 10, 0.0), 0.0, NoDraws())
+        again = scheduler_of("hash").plan(request, cluster.table.view(2, 0.0), 0.0, NoDraws())
+        assert first.workers.tolist() == again.workers.tolist()
+        counts.update(first.workers.tolist())
+    # 10,000 tasks on 10 workers: 1,000 each, give or take five standard deviations.
+    assert all(850 < counts[worker] < 1150 for worker in range(10))
+
+
+def test_the_authors_hash_draws_one_number_for_each_task() -> None:
+    class Numbers:
+        drawn = 0
+
+        def random(self) -> float:
+            self.drawn += 1
+            return (self.drawn - 0.5) / 10
+
+    cluster, numbers = Cluster(TRANSLATION, 10), Numbers()
+    request = Request(0, cluster.graph, 0)
+    plan = scheduler_of("hash:compat").plan(request, cluster.table.view(0, 0.0), 0.0, numbers)
+    assert plan.workers.tolist() == [0, 1, 2, 3, 4]
+    assert numbers.drawn == 5
+
+
+def test_heft_puts_a_chain_at_the_ingress_and_spills_what_is_parallel() -> None:
+    cluster = Cluster(TRANSLATION, 5, load={2: 9.0})
+    plan = cluster.plan("heft", ingress=2)
+    assert plan.assignment["t0"] == plan.assignment["t3"] == plan.assignment["t4"] == "w2"
+    assert len(set(plan.workers.tolist())) == 3
+    assert "w2" not in cluster.plan("heft:load-aware", ingress=2).assignment.values()
