@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fairway.cluster import Cluster
-from fairway.profiles import catalog
+from fairway.profiles import catalog, read_table
 
 
 def test_the_catalog_has_26_job_types_and_83_gangs_on_three_accelerator_types() -> None:
@@ -29,6 +31,28 @@ def test_the_catalog_has_26_job_types_and_83_gangs_on_three_accelerator_types() 
 )
 def test_the_catalog_has_the_published_rates(job_type: str, scale_factor: int, rates: dict[str, float]) -> None:
     assert catalog.builtin().rates(job_type, scale_factor) == rates
+
+
+def test_the_catalog_has_the_published_rates_of_every_two_jobs_on_one_worker() -> None:
+    table = catalog.builtin()
+    assert len(table.shared) == 3 * 26 * 27 // 2
+    pairs = table.pair_rates("ResNet-18 (batch size 16)", "ResNet-18 (batch size 32)", 1)
+    assert set(pairs) == {"v100", "p100", "k80"}
+    assert not table.pair_rates("LM (batch size 5)", "LM (batch size 10)", 2)  # gangs were not measured together
+
+
+def test_no_job_is_faster_beside_another_than_alone() -> None:
+    table = catalog.builtin()
+    for pair in table.shared:
+        assert pair.steps_per_second <= table.rate(pair.job_type, 1, pair.accelerator)
+        assert pair.partner_steps_per_second <= table.rate(pair.partner, 1, pair.accelerator)
+
+
+def test_the_catalog_agrees_with_the_published_file(shared_data: Path) -> None:
+    published, table = read_table(shared_data / "gavel/simulation_throughputs.json"), catalog.builtin()
+    for pair in table.shared:
+        rates = published.pair_rates(pair.job_type, pair.partner, 1)[pair.accelerator]
+        assert (pair.steps_per_second, pair.partner_steps_per_second) == pytest.approx(rates, rel=6e-4)
 
 
 def test_only_large_resnets_on_several_k80s_cannot_run() -> None:

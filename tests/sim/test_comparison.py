@@ -19,7 +19,7 @@ from fairway.cluster import Cluster
 from fairway.errors import FairwayError, InputError
 from fairway.report.training_record import Outcome, TrainingRecord
 from fairway.sim.comparison import Run, Watcher, compare, usable_cores
-from fairway.sim.training import Progress, TrainingOptions
+from fairway.sim.submissions import Progress, TrainingOptions
 from fairway.sim.workload import Workload
 from fairway.traces import parse_generate
 

@@ -14,7 +14,8 @@ from fairway.jobs import Job
 from fairway.profiles import IsolatedRate, PairRate, ThroughputTable
 from fairway.profiles.catalog import builtin
 from fairway.report.training_record import Outcome, TrainingRecord
-from fairway.sim.training import PriceChange, Submission, TrainingOptions, simulate_training
+from fairway.sim.submissions import PriceChange, Submission, TrainingOptions
+from fairway.sim.training import simulate_training
 from fairway.traces.generate import generate
 from fairway.traces.generate_options import parse_generate
 

@@ -12,7 +12,7 @@ import pytest
 from fairway.cluster import Cluster
 from fairway.errors import InputError
 from fairway.profiles import IsolatedRate, ThroughputTable, catalog
-from fairway.sim.training import Submission
+from fairway.sim.submissions import Submission
 from fairway.sim.workload import Workload, submissions_of
 from fairway.traces import TraceJob, parse_generate, read_openb_nodes, read_trace
 

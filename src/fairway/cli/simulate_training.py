@@ -98,6 +98,16 @@ def training(
             rich_help_panel="How to run it",
         ),
     ] = 0.0,
+    profiling: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FRACTION[:REFERENCES]",
+            help="Let the scheduler not know how fast jobs share: each new job type is measured beside this fraction "
+            "of the reference job types (16 of them otherwise), and the rest is estimated.",
+            show_default=False,
+            rich_help_panel="How to run it",
+        ),
+    ] = None,
     compat: Annotated[
         str | None,
         typer.Option(
@@ -174,6 +184,7 @@ def training(
         seeds=tuple(seed or ()),
         round_seconds=round_seconds,
         restart_seconds=restart_seconds,
+        profiling=profiling,
         compat=compat,
         window=window,
         teams=teams,

@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
+from fairway.allocate.compat import compat_policy
 from fairway.allocate.registry import policy_of
 from fairway.cli.output import STDOUT
 from fairway.cluster import Cluster
@@ -25,7 +26,8 @@ from fairway.jobs import Entity
 from fairway.options import nearest
 from fairway.profiles import catalog
 from fairway.sim.comparison import Run
-from fairway.sim.training import TrainingOptions
+from fairway.sim.profiling import ProfiledPartners, Profiling
+from fairway.sim.submissions import TrainingOptions
 from fairway.sim.workload import Workload
 from fairway.traces import GeneratorOptions, Trace, parse_generate
 
@@ -33,6 +35,7 @@ BUILTIN = "builtin"
 _TEAMS_IN_AN_ERROR = 10
 
 _WINDOW = re.compile(r"\s*(\d{1,18})\s*:\s*(\d{1,18})\s*")
+_PROFILING = re.compile(r"\s*(\d*\.?\d+)\s*(?::\s*(\d{1,9})\s*)?")
 _TEAM = re.compile(r"\s*([^=,:]*[^=,:\s])\s*=\s*([^=,:\s]+)\s*(?::\s*(fifo|fairness)\s*)?")
 
 
@@ -49,6 +52,7 @@ class Asked:
     seeds: tuple[int, ...] = ()
     round_seconds: float = 360.0
     restart_seconds: float = 0.0
+    profiling: str | None = None
     compat: str | None = None
     window: str | None = None
     teams: str | None = None
@@ -65,6 +69,7 @@ class Asked:
             "cluster": self.cluster,
             "round-seconds": self.round_seconds,
             "restart-seconds": self.restart_seconds,
+            "profiling": self.profiling,
             "compat": self.compat,
             "window": self.window,
             "teams": self.teams,
@@ -102,7 +107,8 @@ def plan_of(asked: Asked) -> Plan:
             raise InputError(f"--seed: {seed} given, expected a whole number of at least 0")
     if asked.processes is not None and asked.processes < 1:
         raise InputError(f"--processes: {asked.processes} given, expected a whole number of at least 1")
-    compat = _compat(asked.compat)
+    compat = _compat(asked)
+    profiling = _profiling(asked.profiling)
     _check_seconds("--round-seconds", asked.round_seconds, above_zero=True)
     _check_seconds("--restart-seconds", asked.restart_seconds)
     window = _window(asked.window)
@@ -110,6 +116,8 @@ def plan_of(asked: Asked) -> Plan:
     generator = _generator(asked, window)
     cluster = _priced(read_cluster(asked.cluster))
     workload = Workload(asked.trace, asked.format, generator, None if asked.profiles == BUILTIN else asked.profiles)
+    if profiling is not None:  # refuses a table without enough references, or without any pairs at all
+        ProfiledPartners(workload.table(), profiling, seed=0)
     workload.table()
     trace = workload.read_trace()
     notes = [trace.summary()] if trace is not None else []
@@ -131,6 +139,7 @@ def plan_of(asked: Asked) -> Plan:
             seed=seed,
             keep_leases=asked.keep_leases,
             entities=entities,
+            profiling=profiling,
         )
         for policy in asked.policies:
             settings = {**asked.settings(), "policy": policy, "seed": seed, "version": _version()}
@@ -176,12 +185,27 @@ def _check_writable(option: str, path: Path, given: str) -> None:
         raise InputError(f"{given}: cannot be written: {error.strerror or error}; name a file that can") from None
 
 
-def _compat(compat: str | None) -> Literal["gavel"] | None:
-    if compat is None:
+def _compat(asked: Asked) -> Literal["gavel"] | None:
+    if asked.compat is None:
         return None
-    if compat == "gavel":
-        return "gavel"
-    raise InputError(f"--compat: '{compat}' given, expected 'gavel', the only mechanism there is to follow")
+    if asked.compat != "gavel":
+        raise InputError(f"--compat: '{asked.compat}' given, expected 'gavel', the only mechanism there is to follow")
+    for policy in asked.policies:
+        compat_policy(policy)
+    for option, given in (("--restart-seconds", asked.restart_seconds > 0), ("--profiling", asked.profiling)):
+        if given:
+            raise InputError(f"{option}: given with --compat gavel, which knows none; take one of them away")
+    return "gavel"
+
+
+def _profiling(text: str | None) -> Profiling | None:
+    """Read `0.2` or `0.2:16`, the fraction that is measured and the number of references."""
+    if text is None:
+        return None
+    match = _PROFILING.fullmatch(text)
+    if not match:
+        raise InputError(f"--profiling: '{text}' given, expected FRACTION or FRACTION:REFERENCES, as in 0.2:16")
+    return Profiling(float(match[1]), int(match[2] or Profiling().references))
 
 
 def _check_seconds(option: str, seconds: float, *, above_zero: bool = False) -> None:

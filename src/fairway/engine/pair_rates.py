@@ -67,6 +67,11 @@ class PairRates:
         rates: FloatArray = self._rates[first, second]
         return rates
 
+    def between(self, first: IntArray, second: IntArray) -> FloatArray:
+        """The rates of many pairs of kinds at once: pair, accelerator type, job."""
+        rates: FloatArray = self._rates[first, second]
+        return rates
+
     def pairs(self, kinds: IntArray) -> Pairs | None:
         """Every two of these jobs that can share, by their positions."""
         if self._partners is None:
@@ -77,4 +82,4 @@ class PairRates:
         if not fits.any():
             return None
         first, second = first[fits], second[fits]
-        return Pairs(first, second, self._rates[kinds[first], kinds[second]])
+        return Pairs(first, second, self.between(kinds[first], kinds[second]))

@@ -1,10 +1,9 @@
 """The built-in catalog: 26 training job types on three accelerator types, for trying things without a profile.
 
-The rates are of gangs that have their workers to themselves, to four significant digits, from
-stanford-futuredata/gavel, simulation_throughputs.json, MIT licence, (c) 2020 Stanford Future Data Systems;
-Narayanan et al., OSDI 2020. They are good for comparing policies, not for predicting another cluster. Gangs of 2, 4 and
-8 are there for the 19 job types that can be distributed. A rate of 0 (ResNet-50 with batch size 128 on several K80s)
-says that the job does not fit in memory.
+The rates are to four significant digits, from stanford-futuredata/gavel, simulation_throughputs.json, MIT licence, (c)
+2020 Stanford Future Data Systems; Narayanan et al., OSDI 2020. They are good for comparing policies, not for predicting
+another cluster. Gangs of 2, 4 and 8 are there for the 19 job types that can be distributed; how fast two jobs run
+together is known on single workers. A rate of 0 says that the job, or the two together, do not fit in memory.
 """
 
 from __future__ import annotations

@@ -53,6 +53,11 @@ def sample_references(
     """Draw reference job types from those of the table that have rates with a partner at this scale factor."""
     pairs = [pair for pair in table.shared if pair.scale_factor == scale_factor]
     known = sorted({name for pair in pairs for name in (pair.job_type, pair.partner)})
+    if not known:
+        raise InputError(
+            f"the table ({table.source}) has no rates of jobs that share at scale factor {scale_factor}; add rows with "
+            "a partner, or use another table"
+        )
     if not 1 <= count <= len(known):
         raise InputError(
             f"{count} references asked for, expected 1 to {len(known)}: the job types with pair rates at scale factor "

@@ -27,7 +27,8 @@ from typing import Any
 from fairway.cluster import Cluster
 from fairway.errors import FairwayError
 from fairway.report.training_record import TrainingRecord
-from fairway.sim.training import Progress, TrainingOptions, simulate_training
+from fairway.sim.submissions import Progress, TrainingOptions
+from fairway.sim.training import simulate_training
 from fairway.sim.workload import Workload
 
 _SECONDS_BETWEEN_NEWS = 0.2

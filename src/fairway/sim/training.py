@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -28,54 +28,13 @@ from fairway.engine.training_messages import (
     Revoke,
     RoundBegan,
 )
-from fairway.jobs import Entity, Job
 from fairway.profiles import ThroughputTable
 from fairway.report.training_record import Outcome, TrainingRecord
+from fairway.sim.gavel_run import simulate_gavel
 from fairway.sim.loop import LATE, URGENT, Handle, Loop
-from fairway.sim.profiling import ProfiledPartners, Profiling
+from fairway.sim.profiling import ProfiledPartners
+from fairway.sim.submissions import PriceChange, Progress, Submission, TrainingOptions
 from fairway.sim.training_recorder import JobRow, Recorder
-
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """A job that will arrive: its rates are the true ones, `job.steps_left` is all of its work."""
-
-    arrival: float
-    job: Job
-    deadline: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PriceChange:
-    """From a time on, workers cost so much (dollars per hour, every type)."""
-
-    time: float
-    prices: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingOptions:
-    """How to run.
-
-    `restart_seconds` is charged each time a job starts on workers that it did not just hold. `window` are the numbers
-    of the jobs, in order of arrival from 0, that the averages count; the run ends when all of them have ended, and
-    without a window when all jobs have. `keep_leases` records every lease, which a report needs and a sweep does not.
-    With `profiling`, how fast jobs run while they share is not known to the scheduler but estimated and then measured.
-    """
-
-    round_seconds: float = 360.0
-    restart_seconds: float = 0.0
-    compat: Literal["gavel"] | None = None
-    window: tuple[int, int] | None = None
-    seed: int = 0
-    keep_leases: bool = False
-    entities: Mapping[str, Entity] = field(default_factory=dict)
-    price_changes: tuple[PriceChange, ...] = ()
-    profiling: Profiling | None = None
-
-
-Progress = Callable[[int, float], None]
-"""Called now and then with the number of jobs that have ended and the virtual time."""
 
 
 def simulate_training(
@@ -89,6 +48,9 @@ def simulate_training(
     progress: Progress | None = None,
 ) -> TrainingRecord:
     """Run the submissions, which come in order of arrival, under a policy. `table` says who may share with whom."""
+    if options.compat == "gavel":
+        record = simulate_gavel(submissions, cluster, policy, options, table=table, progress=progress)
+        return replace(record, settings=settings or {})
     start = time.perf_counter()
     run = _Run(submissions, cluster, policy, options, table, progress)
     run.loop.run()

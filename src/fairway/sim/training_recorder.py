@@ -61,9 +61,22 @@ class Recorder:
         end: float,
         steps: tuple[float, ...],
     ) -> None:
-        """A lease has ended."""
+        """A lease has ended: count its time, and keep it if leases are kept."""
         self.busy_seconds[column] += (end - start) * len(workers)
-        if self._keep and end > start:
+        if self._keep:
+            self.keep_lease(members, column, workers, start, end, steps)
+
+    def keep_lease(
+        self,
+        members: tuple[JobRow, ...],
+        column: int,
+        workers: tuple[int, ...],
+        start: float,
+        end: float,
+        steps: tuple[float, ...],
+    ) -> None:
+        """Write a lease down, unless it took no time."""
+        if end > start:
             partner, partner_steps = (members[1].index, steps[1]) if len(members) > 1 else (-1, 0.0)
             self._leases.append((members[0].index, partner, column, start, end, steps[0], partner_steps))
             self._workers.extend(workers)

@@ -20,7 +20,7 @@ from fairway.cluster import Cluster
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.profiles import ThroughputTable, catalog, read_table
-from fairway.sim.training import Submission
+from fairway.sim.submissions import Submission
 from fairway.traces import GeneratorOptions, Trace, TraceJob, generate, read_trace
 
 REFERENCE = "v100"

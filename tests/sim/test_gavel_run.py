@@ -1,0 +1,150 @@
+"""Runs as in the original: published results, repeated to the last round where no solver decides between equals."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairway.cluster import Cluster
+from fairway.errors import InputError
+from fairway.jobs import Job
+from fairway.profiles import ThroughputTable, read_table
+from fairway.report.training_record import Outcome, TrainingRecord
+from fairway.sim.profiling import Profiling
+from fairway.sim.submissions import Submission, TrainingOptions
+from fairway.sim.training import simulate_training
+from fairway.sim.workload import Workload
+
+EXACT = {
+    "gensingle120__fifo": "fifo:agnostic",
+    "gensingle120__fifo_perf": "fifo",
+    "gensingle120__isolated": "isolated",
+    "gensingle120__gandiva": "gandiva",
+    "genmulti100__fifo": "fifo:agnostic",
+    "genmulti100__gandiva": "gandiva",
+    "makespan_trace__fifo": "fifo:agnostic",
+    "medium_test__fifo_perf": "fifo",
+    "small_test__fifo_perf": "fifo",
+}
+"""Runs that hang on no solver: every completion time, every round and every lease is the original's."""
+
+CLOSE = {
+    "gensingle120__max_min_fairness_perf": "max-min-fairness",
+    "gensingle120__max_min_fairness": "max-min-fairness:agnostic",
+    "gensingle120__max_min_fairness_water_filling_perf": "water-filling",
+    "gensingle120__max_sum_throughput_perf": "max-throughput",
+    "gensingle120__allox": "allox",
+    "gensingle120__min_total_duration_perf": "makespan",
+    "genmulti100__min_total_duration": "makespan:agnostic",
+    "genmulti100__max_min_fairness_perf": "max-min-fairness",
+    "genmulti100__finish_time_fairness_perf": "finish-time-fairness",
+    "makespan_trace__finish_time_fairness": "finish-time-fairness:agnostic",
+    "small_test__max_min_fairness_perf": "max-min-fairness",
+}
+"""Runs in which the answers of a solver decide between equals."""
+
+
+@pytest.fixture(scope="module")
+def published(shared_data: Path) -> dict[str, dict[str, Any]]:
+    runs = json.loads((shared_data / "gavel-golden/sim_cases.json").read_text())
+    return {run["name"]: run for run in runs}
+
+
+@pytest.fixture(scope="module")
+def table(shared_data: Path) -> ThroughputTable:
+    return read_table(shared_data / "gavel/simulation_throughputs.json")
+
+
+def replay(policy: str, published: dict[str, Any], table: ThroughputTable, shared_data: Path) -> TrainingRecord:
+    cluster = Cluster(published["cluster"])
+    workload = Workload(
+        trace=str(shared_data / "gavel-golden/traces" / published["trace"]),
+        profiles=str(shared_data / "gavel/simulation_throughputs.json"),
+    )
+    options = TrainingOptions(compat="gavel", seed=published["seed"], keep_leases=True)
+    return simulate_training(workload.submissions(cluster), cluster, policy, options, table=table)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_a_published_run_is_repeated_to_the_last_job(
+    name: str, published: dict[str, Any], table: ThroughputTable, shared_data: Path
+) -> None:
+    expected = published[name]
+    record = replay(EXACT[name], expected, table, shared_data)
+    seconds = [math.nan if jct is None else jct for jct in expected["per_job_jct"]]
+    jct = record.jobs.finish - record.jobs.arrival
+    np.testing.assert_allclose(jct, seconds, rtol=0, atol=1e-3)  # published to the millisecond
+    assert record.makespan_seconds == pytest.approx(expected["makespan_seconds"], rel=1e-9)
+    assert abs(record.rounds - expected["rounds"]) <= 1  # the last pass, in which nothing is left, may not be counted
+    used = record.busy_seconds.sum() / sum(expected["cluster"].values()) / record.makespan_seconds
+    assert used == pytest.approx(expected["utilization"], rel=1e-6)
+    assert np.count_nonzero(record.jobs.outcome == Outcome.FAILED) == expected["num_jobs"] - expected["jobs_completed"]
+
+
+@pytest.mark.parametrize("name", CLOSE)
+def test_a_published_run_comes_to_the_same_times(
+    name: str, published: dict[str, Any], table: ThroughputTable, shared_data: Path
+) -> None:
+    expected = published[name]
+    record = replay(CLOSE[name], expected, table, shared_data)
+    jct = record.jobs.finish - record.jobs.arrival
+    assert float(np.nanmean(jct)) == pytest.approx(expected["avg_jct_seconds"], rel=0.03)
+    assert record.makespan_seconds == pytest.approx(expected["makespan_seconds"], rel=0.03)
+
+
+def test_leases_of_a_run_never_overlap_on_a_worker(
+    published: dict[str, Any], table: ThroughputTable, shared_data: Path
+) -> None:
+    record = replay("gandiva", published["small_test__fifo_perf"], table, shared_data)
+    leases = record.leases
+    held: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    for lease in range(len(leases)):
+        for worker in leases.workers[leases.offset[lease] : leases.offset[lease + 1]].tolist():
+            times = (float(leases.start[lease]), float(leases.end[lease]))
+            held.setdefault((int(leases.accelerator[lease]), worker), []).append(times)
+    assert held
+    for times in held.values():
+        times.sort()
+        assert all(before[1] <= after[0] + 1e-6 for before, after in pairwise(times))
+
+
+def submission(name: str, arrival: float, steps: float, scale: int = 1) -> Submission:
+    return Submission(arrival, Job(name, {"v100": 1.0}, scale_factor=scale, steps_left=steps))
+
+
+def test_a_job_that_comes_after_a_decision_waits_for_the_next_one_though_workers_are_free() -> None:
+    jobs = [submission("a", 0.0, 5000.0), submission("b", 400.0, 100.0)]
+    record = simulate_training(jobs, Cluster({"v100": 2}), "max-min-fairness", TrainingOptions(compat="gavel"))
+    ours = simulate_training(jobs, Cluster({"v100": 2}), "max-min-fairness", TrainingOptions())
+    # The first decision is at 0 s, which the original takes for none at all, and so decides again at 720 s.
+    assert record.jobs.start.tolist() == [0.0, 720.0]
+    assert ours.jobs.start.tolist() == [0.0, 400.0]
+
+
+def test_a_job_that_can_never_run_is_reported_and_the_run_ends() -> None:
+    jobs = [submission("huge", 0.0, 10.0, scale=4), submission("a", 0.0, 10.0)]
+    record = simulate_training(jobs, Cluster({"v100": 2}), "fifo", TrainingOptions(compat="gavel"))
+    assert record.jobs.outcome.tolist() == [Outcome.UNRUNNABLE, Outcome.COMPLETED]
+    alone = simulate_training(jobs[:1], Cluster({"v100": 2}), "fifo", TrainingOptions(compat="gavel"))
+    assert alone.jobs.outcome.tolist() == [Outcome.UNRUNNABLE]
+
+
+@pytest.mark.parametrize("option", [{"restart_seconds": 30.0}, {"profiling": Profiling()}])
+def test_what_the_original_lacks_is_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="given, but runs as in the original know none"):
+        simulate_training(
+            [submission("a", 0.0, 1.0)], Cluster({"v100": 1}), "fifo", TrainingOptions(compat="gavel", **option)
+        )
+
+
+def test_a_policy_that_the_original_does_not_have_is_refused() -> None:
+    with pytest.raises(InputError, match="not one that runs as in the original"):
+        simulate_training(
+            [submission("a", 0.0, 1.0)], Cluster({"v100": 1}), "nash-welfare", TrainingOptions(compat="gavel")
+        )
