@@ -42,10 +42,10 @@ def test_gangs_are_not_estimated() -> None:
     assert partners.pair_rates("LM (batch size 5)", "LM (batch size 5)", 2) == {}
 
 
-def mean_jct(policy: str, profiling: Profiling | None) -> float:
+def mean_jct(policy: str, profiling: Profiling | None, seed: int) -> float:
     jobs = [
         Submission(job.arrival, TABLE.job(job.id, str(job.job_type), steps_left=job.total_steps))
-        for job in islice(generate(parse_generate("rate=3,seed=0"), TABLE), 120)
+        for job in islice(generate(parse_generate(f"rate=1.5,seed={seed}"), TABLE), 150)
     ]
     options = TrainingOptions(profiling=profiling)
     record = simulate_training(jobs, Cluster.parse("v100=4,p100=4,k80=4"), policy, options, table=TABLE)
@@ -53,11 +53,16 @@ def mean_jct(policy: str, profiling: Profiling | None) -> float:
 
 
 def test_estimates_keep_most_of_the_benefit_of_sharing() -> None:
-    alone = mean_jct("max-min-fairness", None)
-    known = mean_jct("max-min-fairness:space-sharing", None)
-    estimated = mean_jct("max-min-fairness:space-sharing", Profiling(0.2, 16))
+    alone, known, estimated = (
+        sum(mean_jct(policy, profiling, seed) for seed in (0, 1))
+        for policy, profiling in (
+            ("max-min-fairness", None),
+            ("max-min-fairness:space-sharing", None),
+            ("max-min-fairness:space-sharing", Profiling(0.2, 16)),
+        )
+    )
     assert known < 0.9 * alone
-    assert alone - estimated > 0.8 * (alone - known)
+    assert alone - estimated > 0.85 * (alone - known)
 
 
 @pytest.mark.parametrize(("fraction", "references"), [(-0.1, 5), (1.5, 5), (0.2, 0)])
