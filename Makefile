@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
 READY := $(VENV)/.ready
 PROBLEM := examples/mixed-cluster.json
+TRACE := examples/gavel-cluster-jobs.tsv
+REPORT := report.html
 BENCHMARKS = $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
@@ -25,20 +27,16 @@ $(READY): $(LOCK) pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY)  ## allocate a small mixed cluster under four policies
-	@echo "Seven training jobs of two teams share 2 V100, 2 P100 and 2 K80: $(PROBLEM)"
+demo: $(READY)  ## run a published trace on a mixed cluster under four policies, and write a report
+	@echo "96 training jobs, as published with Gavel for its cluster of 8 V100, 16 P100 and 24 K80: $(TRACE)"
+	@echo "The first policy is blind to how fast a job runs on which type, as most schedulers are; the others know."
 	@echo
-	@echo "1. Fair to every job, blind to how fast each runs on each accelerator type, as most schedulers are:"
-	$(BIN)/fairway allocate $(PROBLEM) --policy water-filling:agnostic --table
+	$(BIN)/fairway simulate training --trace $(TRACE) --cluster v100=8,p100=16,k80=24 \
+		--policy max-min-fairness:agnostic --policy max-min-fairness --policy max-min-fairness:space-sharing \
+		--policy fifo --report $(REPORT)
 	@echo
-	@echo "2. The same goal, knowing these rates: every job gets more done on the same machines:"
-	$(BIN)/fairway allocate $(PROBLEM) --policy water-filling --table
-	@echo
-	@echo "3. Fair to the two teams, one of which serves its jobs in order of arrival:"
-	$(BIN)/fairway allocate $(PROBLEM) --policy hierarchical --table
-	@echo
-	@echo "4. No job should finish much later than it would on its own equal part of the cluster:"
-	$(BIN)/fairway allocate $(PROBLEM) --policy finish-time-fairness --table
+	@echo "Open $(REPORT) in a browser: completion times, who ran where, who got its share, what it cost."
+	@echo "One decision by itself: $(BIN)/fairway allocate $(PROBLEM) --policy max-min-fairness --table"
 
 test: lint types imports unit docs  ## lint, check types and imports, run every test, build the documentation
 
@@ -72,5 +70,5 @@ format: $(READY)  ## let ruff format the code and sort its imports
 	$(BIN)/ruff format .
 
 clean:  ## remove everything that make made
-	rm -rf $(VENV) site build dist .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(REPORT) site build dist .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
