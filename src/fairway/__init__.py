@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairway.allocate.problem_file import parse_problem
     from fairway.allocate.registry import allocate, policy_of
     from fairway.cluster import Cluster
+    from fairway.engine.training import TrainingEngine
     from fairway.errors import FairwayError, InputError
     from fairway.jobs import Entity, Job, Pair
     from fairway.place.check import SchedulerError, check_scheduler
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from fairway.place.scheduler import Scheduler
     from fairway.place.schedulers import SCHEDULERS
     from fairway.place.state import StateTable
+    from fairway.report.training_record import TrainingRecord
+    from fairway.sim.profiling import Profiling
+    from fairway.sim.submissions import Submission, TrainingOptions
+    from fairway.sim.training import simulate_training
+    from fairway.sim.workload import Workload
     from fairway.workflows import Model, Stage, Workflow, parse_workflow, parse_workflows, stage, workflow_of
 
 __all__ = [
@@ -54,14 +60,20 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Problem",
+    "Profiling",
     "Request",
     "Scheduler",
     "SchedulerError",
     "Stage",
     "StateTable",
+    "Submission",
     "TaskGraph",
+    "TrainingEngine",
+    "TrainingOptions",
+    "TrainingRecord",
     "Worker",
     "Workflow",
+    "Workload",
     "allocate",
     "check_policy",
     "check_scheduler",
@@ -72,6 +84,7 @@ __all__ = [
     "place",
     "policy_of",
     "scheduler_of",
+    "simulate_training",
     "stage",
     "workflow_of",
 ]
@@ -97,14 +110,20 @@ _HOME = {
     "Policy": "fairway.allocate.policy",
     "PolicyError": "fairway.allocate.check",
     "Problem": "fairway.allocate.problem",
+    "Profiling": "fairway.sim.profiling",
     "Request": "fairway.place.plan",
     "Scheduler": "fairway.place.scheduler",
     "SchedulerError": "fairway.place.check",
     "Stage": "fairway.workflows",
     "StateTable": "fairway.place.state",
+    "Submission": "fairway.sim.submissions",
     "TaskGraph": "fairway.place.graph",
+    "TrainingEngine": "fairway.engine.training",
+    "TrainingOptions": "fairway.sim.submissions",
+    "TrainingRecord": "fairway.report.training_record",
     "Worker": "fairway.place.fleet",
     "Workflow": "fairway.workflows",
+    "Workload": "fairway.sim.workload",
     "check_policy": "fairway.allocate.check",
     "check_scheduler": "fairway.place.check",
     "parse_placement": "fairway.place.problem_file",
@@ -113,6 +132,7 @@ _HOME = {
     "parse_workflows": "fairway.workflows",
     "policy_of": "fairway.allocate.registry",
     "scheduler_of": "fairway.place.registry",
+    "simulate_training": "fairway.sim.training",
     "stage": "fairway.workflows",
     "workflow_of": "fairway.workflows",
 }
