@@ -305,6 +305,31 @@ def test_prices_that_change_move_jobs_to_what_is_cheap_now() -> None:
     assert (cluster.types[cheap], cluster.types[engine.allocation.shares[0].argmax()]) == ("slow", "fast")
 
 
+def test_a_job_with_a_deadline_gets_what_it_needs_to_meet_it() -> None:
+    cluster = Cluster({"fast": 1, "slow": 1}, prices={"fast": 10.0, "slow": 1.0})
+    finished = []
+    for deadline in (None, 3600.0):
+        driver = CheckedDriver(cluster, "min-cost-slo")
+        driver.submit([(0.0, job(f"cheap{number}", 20_000.0)) for number in range(3)])
+        driver.push(JobArrived(0.0, job("urgent", 6_000.0), deadline))
+        driver.run()
+        finished.append(driver.finished["urgent"])
+    assert finished[1] <= 3600.0 < finished[0]
+
+
+def test_teams_get_their_weights_however_many_jobs_they_have() -> None:
+    options = EngineOptions(entities={"red": Entity(2.0), "blue": Entity(1.0)})
+    driver = CheckedDriver(Cluster({"fast": 3}), "hierarchical", options)
+    work = [("r", "red"), *((f"b{number}", "blue") for number in range(5))]
+    driver.submit((0.0, job(name, 1e9, scale=1, throughputs={"fast": 1.0}, entity=team)) for name, team in work)
+    driver.run(until=600 * 360.0)
+    # Red can use one worker at most; what it leaves goes to blue.
+    done = {name: 1e9 - driver.engine.jobs.left[driver.engine.jobs.position(name)] for name, _ in work}
+    assert done["r"] == pytest.approx(600 * 360.0, rel=0.02)
+    assert sum(done[name] for name, team in work if team == "blue") == pytest.approx(2 * 600 * 360.0, rel=0.02)
+    assert max(done[f"b{n}"] for n in range(5)) < 1.15 * min(done[f"b{n}"] for n in range(5))
+
+
 def test_time_on_an_equal_share_is_counted() -> None:
     driver = CheckedDriver(Cluster({"fast": 1}), "max-min-fairness")
     driver.submit((0.0, job(name, 3600.0, throughputs={"fast": 1.0})) for name in "ab")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from fairway.profiles.catalog import builtin
 from fairway.report.training_record import Outcome, TrainingRecord
 from fairway.sim.submissions import PriceChange, Submission, TrainingOptions
 from fairway.sim.training import simulate_training
+from fairway.sim.workload import Workload
+from fairway.traces import read_openb_nodes
 from fairway.traces.generate import generate
 from fairway.traces.generate_options import parse_generate
 
@@ -144,3 +147,15 @@ def test_knowing_the_rates_beats_not_knowing_them() -> None:
 def test_a_round_of_no_length_is_refused() -> None:
     with pytest.raises(InputError, match="round_seconds"):
         run([submission("a", 0.0, 1.0)], round_seconds=0.0)
+
+
+@pytest.mark.slow
+def test_the_published_pods_of_alibaba_run_on_its_published_nodes(shared_data: Path) -> None:
+    nodes = read_openb_nodes(shared_data / "alibaba-2023/openb_node_list_gpu_node.csv").cluster()
+    workload = Workload(trace=str(shared_data / "alibaba-2023/openb_pod_list_default.csv"))
+    record = simulate_training(workload.submissions(nodes), nodes, "fifo", TrainingOptions(round_seconds=3600.0))
+    assert len(record.jobs) == 6203
+    assert (record.jobs.outcome == Outcome.COMPLETED).all()
+    # There is always room, so every job takes as long as it did.
+    expected = [s.job.steps_left for s in workload.submissions(nodes)]
+    assert (record.jobs.finish - record.jobs.arrival).tolist() == pytest.approx(expected, abs=1e-3)
