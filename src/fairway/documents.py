@@ -58,15 +58,21 @@ class Form(Generic[T]):
         try:
             return self._checked(json_of(text, source, self.expected[""]))
         except InputError as error:
-            raise InputError(_shortened(f"{source}: {error}", _LONGEST_LINE)) from None
+            raise about(source, error) from None
 
     def _checked(self, content: bytes) -> T:
+        parser = TypeAdapter(self.content)
         try:
-            return TypeAdapter(self.content).validate_json(content, strict=True)
+            return parser.validate_json(content, strict=True)
         except ValidationError as failure:
-            problems = failure.errors(include_url=False, include_context=True)
-            more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-            raise InputError(self._line(dict(problems[0]), content) + more) from None
+            problems = [problem for problem in _problems(failure) if not _is_whole_float(problem)]
+        if not problems:  # nothing is wrong but that some whole numbers are written as 2.0
+            try:
+                return parser.validate_json(content)
+            except ValidationError as failure:  # such as -2.0, which is whole but out of range
+                problems = _problems(failure)
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise InputError(self._line(problems[0], content) + more)
 
     def _line(self, problem: Mapping[str, Any], content: bytes) -> str:
         """One problem that pydantic found, as where it is, what was given and what was expected."""
@@ -101,6 +107,20 @@ class Form(Generic[T]):
         known = [known.name for known in fields(self.parts[self._pattern(path[:-1])])]
         close = nearest(str(path[-1]), known)
         return close or f"; take it out or use one of {', '.join(known)}"
+
+
+def about(source: str, error: InputError) -> InputError:
+    """The same error with the name of the document in front, as a line that does not fill the screen."""
+    return InputError(_shortened(f"{source}: {error}", _LONGEST_LINE))
+
+
+def _problems(failure: ValidationError) -> list[dict[str, Any]]:
+    return [dict(problem) for problem in failure.errors(include_url=False, include_context=True)]
+
+
+def _is_whole_float(problem: Mapping[str, Any]) -> bool:
+    value = problem["input"]
+    return problem["type"] == "int_type" and isinstance(value, float) and value.is_integer()
 
 
 def json_of(text: str | bytes, source: str, expected: str) -> bytes:

@@ -255,7 +255,7 @@ def test_a_decision_that_fails_is_one_line_and_status_1() -> None:
 def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_bytes(b"\xff\xfe\x00")
-    assert refused("allocate", str(bad), "-p", "makespan") == f"{bad}: not text in UTF-8; save it as JSON in UTF-8"
+    assert refused("allocate", str(bad), "-p", "makespan") == f"{bad}: not text in UTF-8; save it as JSON or YAML in UTF-8"
     absent = str(tmp_path / "absent.json")
     assert refused("allocate", absent, "-p", "makespan").startswith(f"{absent}: cannot be read: No such file")
     assert "cannot be read: Is a directory" in refused("allocate", str(tmp_path), "-p", "makespan")
@@ -321,7 +321,7 @@ def test_a_real_process_ends_with_status_2_and_one_line_on_broken_json(tmp_path:
     done = process("allocate", str(problem), "--policy", "makespan", "--json", str(tmp_path / "out.json"))
     assert done.returncode == 2
     assert done.stdout == ""
-    where = "not valid JSON: expected value at line 2 column 11"
+    where = "not valid JSON: Expecting value at line 2 column 11"
     assert done.stderr == f"fairway: {problem}: {where}; correct it there\n"
     assert list(tmp_path.iterdir()) == [problem]
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairway.cli.given import read_given
 from fairway.cli.output import STDOUT, write_json
 from fairway.errors import InputError
 
@@ -68,7 +67,7 @@ def allocate(
     from fairway.allocate.registry import policy_of
 
     chosen = policy_of(policy)
-    given = parse_problem(_read(problem), "standard input" if problem == STDOUT else problem)
+    given = parse_problem(*read_given(problem))
     if seed is not None:
         given = replace(given, seed=seed)
     _load_compiled_code(chosen, given)
@@ -82,15 +81,6 @@ def allocate(
         from fairway.cli.allocation_table import print_allocation
 
         print_allocation(policy, given, allocation, seconds)
-
-
-def _read(name: str) -> bytes:
-    if name == STDOUT and sys.stdin is None:
-        raise InputError("standard input: closed; name a problem file or pipe one in")
-    try:
-        return sys.stdin.buffer.read() if name == STDOUT else Path(name).read_bytes()
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read: {error.strerror or error}; name a problem file") from None
 
 
 def _load_compiled_code(policy: Policy, problem: Problem) -> None:

@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
-import os
-import shutil
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import typer
 
-from fairway.errors import InputError
+from fairway.report.plain_json import plain
+from fairway.report.whole_file import write_whole
 
 STDOUT = "-"
 """What stands for standard output, or input, where a file can be named."""
-
-
-def plain(value: Any) -> Any:
-    """The same value in terms of JSON: arrays as lists, null for what is not a finite number, text for the rest."""
-    if hasattr(value, "tolist"):  # numpy's arrays and scalars
-        value = value.tolist()
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if math.isfinite(value) else None
-        case Mapping():
-            return {str(key): plain(member) for key, member in value.items()}
-        case Iterable():
-            return [plain(member) for member in value]
-    return str(value)
 
 
 def json_text(document: Mapping[str, Any]) -> str:
@@ -58,25 +39,4 @@ def write_json(document: Mapping[str, Any], target: str) -> None:
     if target == STDOUT:
         typer.echo(json_text(document), nl=False)
         return
-    try:
-        _write_whole(Path(os.path.realpath(target)), json_text(document))
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror or error}; name a file that can") from None
-
-
-def _write_whole(path: Path, text: str) -> None:
-    if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced, and must not be
-        path.write_text(text, encoding="utf-8")
-        return
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("x", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, part)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    write_whole(target, json_text(document))

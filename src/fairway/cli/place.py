@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairway.cli.given import read_given
 from fairway.cli.output import STDOUT, write_json
 from fairway.errors import InputError
 
@@ -68,7 +67,7 @@ def place(
     from fairway.place.registry import scheduler_of
 
     chosen = scheduler_of(scheduler)
-    given = parse_placement(_read(problem), "standard input" if problem == STDOUT else problem)
+    given = parse_placement(*read_given(problem))
     # The same plan several times: the first loads the compiled code, and the median is what planning takes.
     durations = []
     for _ in range(_TIMES):
@@ -83,15 +82,6 @@ def place(
         from fairway.cli.plan_table import print_plan
 
         print_plan(scheduler, given, plan, seconds)
-
-
-def _read(name: str) -> bytes:
-    if name == STDOUT and sys.stdin is None:
-        raise InputError("standard input: closed; name a problem file or pipe one in")
-    try:
-        return sys.stdin.buffer.read() if name == STDOUT else Path(name).read_bytes()
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read: {error.strerror or error}; name a problem file") from None
 
 
 def _document(scheduler: str, plan: Plan, seconds: float) -> dict[str, Any]:
