@@ -20,6 +20,7 @@ from fairway.sim.profiling import Profiling
 from fairway.sim.submissions import Submission, TrainingOptions
 from fairway.sim.training import simulate_training
 from fairway.sim.workload import Workload
+from fairway.traces import parse_generate
 
 EXACT = {
     "gensingle120__fifo": "fifo:agnostic",
@@ -148,3 +149,49 @@ def test_a_policy_that_the_original_does_not_have_is_refused() -> None:
         simulate_training(
             [submission("a", 0.0, 1.0)], Cluster({"v100": 1}), "nash-welfare", TrainingOptions(compat="gavel")
         )
+
+
+@pytest.mark.parametrize(
+    ("jobs", "policy", "jct_hours", "makespan_hours", "within"),
+    [
+        ("jobs=50,lam=0", "max-min-fairness", 15.8809, 124.158, 1e-4),
+        ("jobs=50,lam=0", "fifo:agnostic", 16.1922, 125.474, 1e-4),
+        ("jobs=100,lam=0,multi-gpu", "makespan", 19.566, 165.825, 2e-3),
+        ("jobs=100,lam=0,multi-gpu", "gandiva", 18.671, 168.904, 1e-4),
+        ("jobs=100,lam=0,multi-gpu", "fifo:agnostic", None, 660.8, 1e-3),
+    ],
+)
+def test_generated_jobs_take_as_long_as_in_the_original(
+    jobs: str,
+    policy: str,
+    jct_hours: float | None,
+    makespan_hours: float,
+    within: float,
+    table: ThroughputTable,
+    shared_data: Path,
+) -> None:
+    cluster = Cluster({"v100": 36, "p100": 36, "k80": 36})
+    workload = Workload(generator=parse_generate(jobs), profiles=str(shared_data / "gavel/simulation_throughputs.json"))
+    record = simulate_training(
+        workload.submissions(cluster), cluster, policy, TrainingOptions(compat="gavel"), table=table
+    )
+    assert record.makespan_seconds / 3600 == pytest.approx(makespan_hours, rel=within)
+    if jct_hours is not None:
+        assert np.nanmean(record.jobs.finish - record.jobs.arrival) / 3600 == pytest.approx(jct_hours, rel=within)
+
+
+@pytest.mark.parametrize(
+    ("policy", "jct_seconds", "makespan_seconds"),
+    [("max-min-fairness", 13766.02, 61591.15), ("max-min-fairness:agnostic", 18705.37, 70929.13)],
+)
+def test_the_trace_of_the_cluster_takes_as_long_as_in_the_original(
+    policy: str, jct_seconds: float, makespan_seconds: float, shared_data: Path
+) -> None:
+    cluster = Cluster({"v100": 8, "p100": 16, "k80": 24})
+    workload = Workload(
+        trace=str(shared_data / "gavel/traces/max_min_fairness.trace"),
+        profiles=str(shared_data / "gavel/physical_cluster_throughputs.json"),
+    )
+    record = simulate_training(workload.submissions(cluster), cluster, policy, TrainingOptions(compat="gavel"))
+    assert np.mean(record.jobs.finish - record.jobs.arrival) == pytest.approx(jct_seconds, rel=0.01)
+    assert record.makespan_seconds == pytest.approx(makespan_seconds, rel=1e-3)
