@@ -7,7 +7,7 @@ price of each accelerator type and, on request, what holds each job back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -65,7 +65,7 @@ class Allocation:
     def __post_init__(self) -> None:
         # Without this, each decision would keep all earlier ones alive.
         if self.problem.previous is not None:
-            object.__setattr__(self, "problem", replace(self.problem, previous=None))
+            object.__setattr__(self, "problem", self.problem.without_previous())
 
     @classmethod
     def of_jobs(

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from numba import vectorize
+from numba import njit, vectorize
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from fairway.allocate.problem import Pairs, Problem
@@ -47,17 +47,10 @@ class Classes:
         jobs = np.flatnonzero(problem.can_run)
         pairs = problem.shareable if space_sharing else None
         table = np.column_stack([problem.rates, problem.scale_factors, *features])[jobs]
-        hashes = _hash_rows(table)
-        if pairs is not None:
-            hashes = _refine(hashes, jobs, pairs, len(problem))
-        order = np.argsort(hashes)
-        fresh = np.ones(len(order), dtype=bool)
-        np.not_equal(hashes[order[1:]], hashes[order[:-1]], out=fresh[1:])
-        if not merge or not (fresh.all() or _merges(fresh, order, table, jobs, pairs, len(problem))):
-            fresh[:] = True
-        example = order[fresh]
-        group = np.empty_like(order)
-        group[order] = np.cumsum(fresh) - 1
+        if pairs is None:
+            group, example = _group(table, merge)
+        else:
+            group, example = _group_with_pairs(table, merge, jobs, pairs, len(problem))
         member = np.full(len(problem), -1, dtype=np.int64)
         member[jobs] = group
         return cls(
@@ -129,20 +122,63 @@ class Classes:
         return _in_order(np.concatenate(first), np.concatenate(second), np.concatenate(shares))
 
 
-def _hash_rows(table: FloatArray) -> _Hashes:
-    """One number per row; equal rows agree."""
-    bits = np.ascontiguousarray(table + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0
-    columns = _mix(np.arange(1, table.shape[1] + 1, dtype=np.uint64)) | np.uint64(1)
-    hashes: _Hashes = _mix((_mix(bits.T.copy()) * columns[:, None]).sum(axis=0, dtype=np.uint64))
-    return hashes
-
-
 @vectorize(cache=True)
 def _mix(bits: _Hashes) -> _Hashes:
     """The finaliser of splitmix64: every bit of the input reaches every bit of the output."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31)) ^ np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(cache=True, nogil=True)
+def _hashes(table: FloatArray) -> _Hashes:
+    """One number per row; equal rows agree."""
+    rows, columns = table.shape
+    hashes = np.empty(rows, dtype=np.uint64)
+    for row in range(rows):
+        total = np.uint64(0)
+        for column in range(columns):
+            bits = np.float64(table[row, column] + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0
+            total += _mix(bits) * (_mix(np.uint64(column + 1)) | np.uint64(1))
+        hashes[row] = _mix(total)
+    return hashes
+
+
+@njit(cache=True, nogil=True)
+def _group(table: FloatArray, merge: bool) -> tuple[IntArray, IntArray]:
+    """The class of each row, and a row of each class: rows that are alike share one."""
+    rows, columns = table.shape
+    hashes = _hashes(table)
+    order = np.argsort(hashes)
+    group, example = np.empty(rows, dtype=np.int64), np.empty(rows, dtype=np.int64)
+    classes = 0
+    for position in range(rows):
+        row = order[position]
+        alike = merge and position > 0 and hashes[row] == hashes[order[position - 1]]
+        if alike:
+            first = example[classes - 1]
+            for column in range(columns):
+                alike = alike and table[row, column] == table[first, column]
+        if not alike:
+            example[classes] = row
+            classes += 1
+        group[row] = classes - 1
+    return group, example[:classes].copy()
+
+
+def _group_with_pairs(
+    table: FloatArray, merge: bool, jobs: IntArray, pairs: Pairs, total: int
+) -> tuple[IntArray, IntArray]:
+    """The same for jobs that share: they are alike only if they also are beside everybody else."""
+    hashes = _refine(_hashes(table), jobs, pairs, total)
+    order = np.argsort(hashes)
+    fresh = np.ones(len(order), dtype=bool)
+    np.not_equal(hashes[order[1:]], hashes[order[:-1]], out=fresh[1:])
+    if not merge or not (fresh.all() or _merges(fresh, order, table, jobs, pairs, total)):
+        fresh[:] = True
+    group = np.empty_like(order)
+    group[order] = np.cumsum(fresh) - 1
+    return group, order[fresh]
 
 
 def _merges(
@@ -160,7 +196,7 @@ def _refine(hashes: _Hashes, jobs: IntArray, pairs: Pairs, total: int) -> _Hashe
     """Mix into each job's hash what it is beside whom, whatever the order of its pairs."""
     everyone = np.zeros(total, dtype=np.uint64)
     everyone[jobs] = hashes
-    one, two = _hash_rows(pairs.rates[:, :, 0]), _hash_rows(pairs.rates[:, :, 1])
+    one, two = (_hashes(np.ascontiguousarray(pairs.rates[:, :, side])) for side in (0, 1))
     refined = everyone.copy()
     np.add.at(refined, pairs.first, _mix(_mix(everyone[pairs.second] ^ one) ^ two))
     np.add.at(refined, pairs.second, _mix(_mix(everyone[pairs.first] ^ two) ^ one))

@@ -64,7 +64,7 @@ class Master:
     def mixture(self) -> list[tuple[int, float]]:
         """The answers in the best mixture, numbered in the order in which they came, and their parts."""
         types = len(self._rows) - 1
-        inside = np.linalg.solve(self._columns[self._basis].T, self._rows)
+        inside = _inside(self._columns, self._basis, self._rows)
         parts = [
             (int(column) - types, float(part))
             for column, part in zip(self._basis, inside, strict=True)
@@ -72,6 +72,12 @@ class Master:
         ]
         total = sum(part for _, part in parts)
         return [(answer, part / total) for answer, part in sorted(parts)]
+
+
+@njit(cache=True, nogil=True)
+def _inside(columns: FloatArray, basis: IntArray, rows: FloatArray) -> FloatArray:
+    """The parts of the basic columns."""
+    return np.linalg.solve(np.ascontiguousarray(columns[basis].T), rows)  # type: ignore[return-value]
 
 
 @njit(cache=True, nogil=True)

@@ -8,6 +8,7 @@ about a problem is computed here, once: where a job can run at all, its rate on 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -160,6 +161,12 @@ class Problem:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def without_previous(self) -> Problem:
+        """The same problem with no decision before it; what was worked out about it is kept."""
+        alone = copy(self)
+        alone.__dict__["previous"] = None
+        return alone
 
     @cached_property
     def runnable(self) -> BoolArray:
