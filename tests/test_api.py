@@ -10,43 +10,66 @@ import pytest
 import fairway
 
 NAMES = [
+    "CONFIGURATORS",
     "POLICIES",
     "SCHEDULERS",
     "Allocation",
+    "Answer",
+    "Application",
     "Binding",
+    "Candidate",
     "Cluster",
+    "Configuration",
+    "ConfigurationProblem",
+    "ConfigurationSpace",
+    "Configurator",
+    "ConfiguratorError",
+    "Dispatch",
     "Entity",
     "FairwayError",
     "Fleet",
     "InputError",
+    "Invokers",
     "Job",
     "Links",
     "Model",
+    "NoFit",
     "NoPlaceError",
     "Pair",
     "Pairs",
     "PlacementProblem",
     "Plan",
+    "Platform",
     "Policy",
     "PolicyError",
+    "Prices",
     "Problem",
+    "Profile",
     "Profiling",
+    "Queue",
     "Request",
     "Scheduler",
     "SchedulerError",
     "Stage",
     "StateTable",
     "Submission",
+    "SyntheticFunction",
     "TaskGraph",
     "TrainingEngine",
     "TrainingOptions",
     "TrainingRecord",
+    "Transfers",
+    "Wait",
     "Worker",
     "Workflow",
     "Workload",
     "allocate",
+    "check_configurator",
     "check_policy",
     "check_scheduler",
+    "configurator_of",
+    "configure",
+    "parse_configuration",
     "parse_placement",
     "parse_problem",
     "parse_workflow",
@@ -124,3 +147,17 @@ print(place("compass", problem).assignment)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "{'a': 'w0'}\n"
+
+
+def test_configure_can_be_called_and_its_modules_imported() -> None:
+    script = """
+import fairway, fairway.configure.answer as module
+from fairway import Application, Configuration, ConfigurationProblem, Profile, configure
+profile = Profile.of({Configuration(1, 1, 1): 0.5})
+answer = configure("front", ConfigurationProblem(Application.of({"a": profile}, [], 1.0)))
+assert fairway.configure is configure
+assert module.Answer is fairway.Answer
+print(answer.candidates[0].plan)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "{0: Configuration(batch=1, cpu=1, gpu=1)}\n"

@@ -15,6 +15,7 @@ class Thing:
     fast: bool = False
     colour: str | None = None
     factor: float = 1.5
+    count: int = 3
 
 
 KNOWN = {"thing": Thing}
@@ -23,16 +24,21 @@ KNOWN = {"thing": Thing}
 def test_options_are_fields_of_the_class() -> None:
     assert named("thing", " thing ", KNOWN) == Thing()
     assert named("thing", "thing:fast,colour=red,factor=2", KNOWN) == Thing(fast=True, colour="red", factor=2.0)
+    assert named("thing", "thing:count=12", KNOWN) == Thing(count=12)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("thin", "thing 'thin' is not known, did you mean 'thing'?; known: thing"),
-        ("thing:fats", "thing 'thing' has no option 'fats', did you mean 'fast'?; options: colour, factor, fast"),
+        (
+            "thing:fats",
+            "thing 'thing' has no option 'fats', did you mean 'fast'?; options: colour, count, factor, fast",
+        ),
         ("thing:fast=1", "thing 'thing': 'fast=1' given, expected 'fast'"),
         ("thing:colour", "thing 'thing': 'colour' given, expected 'colour=VALUE'"),
         ("thing:factor=much", "thing 'thing': factor: 'much' given, expected a number >= 0, as in '1.5'"),
+        ("thing:count=1.5", "thing 'thing': count: '1.5' given, expected a whole number >= 0, as in '3'"),
         ("thing:factor=-1", "thing 'thing': factor: '-1' given, expected a number >= 0, as in '1.5'"),
     ],
 )

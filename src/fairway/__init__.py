@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from fairway.allocate.problem_file import parse_problem
     from fairway.allocate.registry import allocate, policy_of
     from fairway.cluster import Cluster
+    from fairway.configure.algorithms import configure
+    from fairway.configure.answer import Answer, Candidate
+    from fairway.configure.application import Application
+    from fairway.configure.check import ConfiguratorError, check_configurator
+    from fairway.configure.configuration import Configuration, ConfigurationSpace, Prices
+    from fairway.configure.configurator import Configurator
+    from fairway.configure.configurators import CONFIGURATORS
+    from fairway.configure.invokers import Invokers
+    from fairway.configure.platform import Platform, Transfers
+    from fairway.configure.problem import ConfigurationProblem
+    from fairway.configure.problem_file import parse_configuration
+    from fairway.configure.profile import Profile, SyntheticFunction
+    from fairway.configure.queues import Dispatch, NoFit, Queue, Wait
+    from fairway.configure.registry import configurator_of
     from fairway.engine.training import TrainingEngine
     from fairway.errors import FairwayError, InputError
     from fairway.jobs import Entity, Job, Pair
@@ -40,43 +54,66 @@ if TYPE_CHECKING:
     from fairway.workflows import Model, Stage, Workflow, parse_workflow, parse_workflows, stage, workflow_of
 
 __all__ = [
+    "CONFIGURATORS",
     "POLICIES",
     "SCHEDULERS",
     "Allocation",
+    "Answer",
+    "Application",
     "Binding",
+    "Candidate",
     "Cluster",
+    "Configuration",
+    "ConfigurationProblem",
+    "ConfigurationSpace",
+    "Configurator",
+    "ConfiguratorError",
+    "Dispatch",
     "Entity",
     "FairwayError",
     "Fleet",
     "InputError",
+    "Invokers",
     "Job",
     "Links",
     "Model",
+    "NoFit",
     "NoPlaceError",
     "Pair",
     "Pairs",
     "PlacementProblem",
     "Plan",
+    "Platform",
     "Policy",
     "PolicyError",
+    "Prices",
     "Problem",
+    "Profile",
     "Profiling",
+    "Queue",
     "Request",
     "Scheduler",
     "SchedulerError",
     "Stage",
     "StateTable",
     "Submission",
+    "SyntheticFunction",
     "TaskGraph",
     "TrainingEngine",
     "TrainingOptions",
     "TrainingRecord",
+    "Transfers",
+    "Wait",
     "Worker",
     "Workflow",
     "Workload",
     "allocate",
+    "check_configurator",
     "check_policy",
     "check_scheduler",
+    "configurator_of",
+    "configure",
+    "parse_configuration",
     "parse_placement",
     "parse_problem",
     "parse_workflow",
@@ -90,42 +127,64 @@ __all__ = [
 ]
 
 _HOME = {
+    "CONFIGURATORS": "fairway.configure.configurators",
     "POLICIES": "fairway.allocate.policies",
     "SCHEDULERS": "fairway.place.schedulers",
     "Allocation": "fairway.allocate.allocation",
+    "Answer": "fairway.configure.answer",
+    "Application": "fairway.configure.application",
     "Binding": "fairway.allocate.allocation",
+    "Candidate": "fairway.configure.answer",
     "Cluster": "fairway.cluster",
+    "Configuration": "fairway.configure.configuration",
+    "ConfigurationProblem": "fairway.configure.problem",
+    "ConfigurationSpace": "fairway.configure.configuration",
+    "Configurator": "fairway.configure.configurator",
+    "ConfiguratorError": "fairway.configure.check",
+    "Dispatch": "fairway.configure.queues",
     "Entity": "fairway.jobs",
     "FairwayError": "fairway.errors",
     "Fleet": "fairway.place.fleet",
     "InputError": "fairway.errors",
+    "Invokers": "fairway.configure.invokers",
     "Job": "fairway.jobs",
     "Links": "fairway.place.links",
     "Model": "fairway.workflows",
+    "NoFit": "fairway.configure.queues",
     "NoPlaceError": "fairway.place.plan",
     "Pair": "fairway.jobs",
     "Pairs": "fairway.allocate.problem",
     "PlacementProblem": "fairway.place.problem",
     "Plan": "fairway.place.plan",
+    "Platform": "fairway.configure.platform",
     "Policy": "fairway.allocate.policy",
     "PolicyError": "fairway.allocate.check",
+    "Prices": "fairway.configure.configuration",
     "Problem": "fairway.allocate.problem",
+    "Profile": "fairway.configure.profile",
     "Profiling": "fairway.sim.profiling",
+    "Queue": "fairway.configure.queues",
     "Request": "fairway.place.plan",
     "Scheduler": "fairway.place.scheduler",
     "SchedulerError": "fairway.place.check",
     "Stage": "fairway.workflows",
     "StateTable": "fairway.place.state",
     "Submission": "fairway.sim.submissions",
+    "SyntheticFunction": "fairway.configure.profile",
     "TaskGraph": "fairway.place.graph",
     "TrainingEngine": "fairway.engine.training",
     "TrainingOptions": "fairway.sim.submissions",
     "TrainingRecord": "fairway.report.training_record",
+    "Transfers": "fairway.configure.platform",
+    "Wait": "fairway.configure.queues",
     "Worker": "fairway.place.fleet",
     "Workflow": "fairway.workflows",
     "Workload": "fairway.sim.workload",
+    "check_configurator": "fairway.configure.check",
     "check_policy": "fairway.allocate.check",
     "check_scheduler": "fairway.place.check",
+    "configurator_of": "fairway.configure.registry",
+    "parse_configuration": "fairway.configure.problem_file",
     "parse_placement": "fairway.place.problem_file",
     "parse_problem": "fairway.allocate.problem_file",
     "parse_workflow": "fairway.workflows",
@@ -140,7 +199,7 @@ _HOME = {
 if not TYPE_CHECKING:  # a type checker that saw this would believe in any name
 
     def __getattr__(name: str) -> object:
-        if name in {"allocate", "place"}:
+        if name in {"allocate", "configure", "place"}:
             return import_module(f"fairway.{name}")  # the package itself, which can be called
         if name not in _HOME:
             raise AttributeError(f"module 'fairway' has no attribute '{name}'")

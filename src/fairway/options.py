@@ -45,6 +45,10 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def _value(text: str, option: Field[Any], where: str) -> str | float:
     """The value as the field holds it: numbers where its default is one, the word itself otherwise."""
+    if isinstance(option.default, int):
+        if not (text.isascii() and text.isdecimal()):
+            raise InputError(f"{where}: '{text}' given, expected a whole number >= 0, as in '{option.default}'")
+        return int(text)
     if not isinstance(option.default, float):
         return text
     try:

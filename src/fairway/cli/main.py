@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from fairway.cli.allocate import allocate
+from fairway.cli.configure import configure
 from fairway.cli.place import place
 from fairway.cli.policies import policies
 from fairway.cli.simulate import simulate
@@ -65,6 +66,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(allocate)
+app.command()(configure)
 app.command()(place)
 app.command()(policies)
 app.add_typer(simulate)
