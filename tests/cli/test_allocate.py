@@ -255,7 +255,8 @@ def test_a_decision_that_fails_is_one_line_and_status_1() -> None:
 def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_bytes(b"\xff\xfe\x00")
-    assert refused("allocate", str(bad), "-p", "makespan") == f"{bad}: not text in UTF-8; save it as JSON or YAML in UTF-8"
+    expected = f"{bad}: not text in UTF-8; save it as JSON or YAML in UTF-8"
+    assert refused("allocate", str(bad), "-p", "makespan") == expected
     absent = str(tmp_path / "absent.json")
     assert refused("allocate", absent, "-p", "makespan").startswith(f"{absent}: cannot be read: No such file")
     assert "cannot be read: Is a directory" in refused("allocate", str(tmp_path), "-p", "makespan")
