@@ -52,8 +52,10 @@ def test_what_is_not_known_is_refused(text: str, message: str) -> None:
         ("compass:no-prefetch", {"memory": MemoryPolicy("look-ahead", 0, 0)}),
         ("compass:centralised", {"centralised": True}),
         ("compass:compat", {"memory": MemoryPolicy("fifo", 0, 0), "running_load": "ignored", "centralised": False}),
-        ("jit", {"memory": MemoryPolicy(), "gathers_joins": True}),
-        ("heft", {"memory": MemoryPolicy(), "gathers_joins": False}),
+        ("compass:count-running", {"running_load": "counts"}),
+        ("jit", {"memory": MemoryPolicy("look-ahead", 0, 0), "gathers_joins": True}),
+        ("jit:prefetch", {"memory": MemoryPolicy("look-ahead", 1, 3), "gathers_joins": True}),
+        ("heft", {"memory": MemoryPolicy("look-ahead", 0, 0), "gathers_joins": False}),
         ("hash:compat", {"memory": MemoryPolicy("fifo", 0, 0)}),
     ],
 )

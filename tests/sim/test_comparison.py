@@ -37,6 +37,10 @@ class Acted:
     ends: str = "well"
     workload: Workload = Workload(generator=parse_generate("rate=4"))  # noqa: RUF009
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        return () if self.workload.trace is None else (self.workload.trace,)
+
     def __call__(self, progress: Progress) -> Any:
         progress(1, 10.0)
         time.sleep(self.seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from fairway.cli.simulate_serving import serving
 from fairway.cli.simulate_training import training
 
 simulate = typer.Typer(
@@ -12,6 +13,7 @@ simulate = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
+simulate.command()(serving)
 simulate.command()(training)
 
 

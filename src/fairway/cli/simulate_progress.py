@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from fairway.report.training_record import TrainingRecord
 from fairway.sim.comparison import Watcher
 
 _SECONDS_BEFORE_BARS = 1.0
 """A run that is over sooner needs no bar."""
 
 
+def _jobs_by_day(now: float) -> str:
+    return f"jobs, day {now / 86400:.0f}"
+
+
 @contextmanager
-def watching(labels: Sequence[str], jobs: int, *, shown: bool = True) -> Iterator[Watcher]:
-    """A watcher that shows bars while the block runs, or one that shows nothing where nobody would see them."""
+def watching(
+    labels: Sequence[str], jobs: int, *, shown: bool = True, told: Callable[[float], str] = _jobs_by_day
+) -> Iterator[Watcher]:
+    """A watcher that shows bars while the block runs, or one that shows nothing where nobody would see them.
+
+    `told` says what is counted, and the virtual time in a fitting unit.
+    """
     console = Console(stderr=True)
     if not (shown and console.is_terminal):
         yield Watcher()
         return
-    bars = Bars(labels, jobs, console)
+    bars = Bars(labels, jobs, console, told)
     try:
         yield bars
     finally:
@@ -34,18 +43,23 @@ def watching(labels: Sequence[str], jobs: int, *, shown: bool = True) -> Iterato
 class Bars(Watcher):
     """A bar for each run under way; `jobs` is how many of its jobs have ended when it is over."""
 
-    def __init__(self, labels: Sequence[str], jobs: int, console: Console) -> None:
+    def __init__(
+        self, labels: Sequence[str], jobs: int, console: Console, told: Callable[[float], str] = _jobs_by_day
+    ) -> None:
+        self._labels = labels
+        self._told = told
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("jobs, day {task.fields[day]:.0f}"),
+            TextColumn("{task.fields[told]}"),
             TimeElapsedColumn(),
             console=console,
             transient=True,
         )
         self._tasks: list[TaskID] = [
-            self._progress.add_task(escape(label), start=False, total=jobs, visible=False, day=0.0) for label in labels
+            self._progress.add_task(escape(label), start=False, total=jobs, visible=False, told=told(0.0))
+            for label in labels
         ]
         self._begun: set[int] = set()
         self._due = time.monotonic() + _SECONDS_BEFORE_BARS
@@ -57,17 +71,17 @@ class Bars(Watcher):
         if run not in self._begun:
             self._begun.add(run)
             self._progress.start_task(task)
-        self._progress.update(task, completed=jobs_ended, day=now / 86400, visible=True)
+        self._progress.update(task, completed=jobs_ended, told=self._told(now), visible=True)
         if not self._started and time.monotonic() >= self._due:
             self._started = True
             self._progress.start()
 
-    def ended(self, run: int, record: TrainingRecord) -> None:
+    def ended(self, run: int, record: Any) -> None:
         """Take the bar of a run away, and say in its place that it is done."""
         self._progress.update(self._tasks[run], visible=False)
         if self._started:
             self._progress.console.print(
-                f"{record.policy}: done in {record.wall_seconds:.1f} s", markup=False, highlight=False
+                f"{self._labels[run]}: done in {record.wall_seconds:.1f} s", markup=False, highlight=False
             )
 
     def stop(self) -> None:

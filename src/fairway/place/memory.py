@@ -34,6 +34,11 @@ class MemoryPolicy:
     prefetch_models: int = 1
     prefetch_tasks: int = 3
 
+    @classmethod
+    def looking_ahead(cls, *, prefetches: bool) -> MemoryPolicy:
+        """Eviction that looks ahead, with prefetching or without."""
+        return cls() if prefetches else cls(prefetch_models=0, prefetch_tasks=0)
+
 
 class Preparation(NamedTuple):
     """What to do before a task runs: evict, fetch and wait for it, and what to fetch while the task runs."""

@@ -119,10 +119,14 @@ class StateTable:
         self._load_sequence = [-1] * workers
         self._cache_sequence = [-1] * workers
         self._nothing = np.zeros(models, dtype=np.bool_)
+        # Rows are written all the time, and most often without a period: then there is nothing to work out.
+        self._shows_loads_at_once = self.loads.immediate
+        self._load_delay = self.loads.delay if self.loads.period == 0 else None
 
     def view(self, me: int, now: float) -> View:
         """What worker `me` sees now; `OUTSIDE` sees no row but the pushed ones."""
-        if self._loads_under_way or self._caches_under_way:
+        loads, caches = self._loads_under_way, self._caches_under_way
+        if (loads and loads[0][0] <= now) or (caches and caches[0][0] <= now):
             self._deliver(now)
         if me == OUTSIDE:
             return View(me, self._queued, self._busy_until, self._cached, self._free, 0.0, NEVER, self._nothing, 0.0)
@@ -138,18 +142,25 @@ class StateTable:
             float(self._own_free[me]),
         )
 
+    def exact_rows(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """By worker: its own account of what waits, until when its task runs, and (by model) what its memory holds.
+
+        The table's own arrays, for reading. Only a table that serves all workers knows these of all of them.
+        """
+        return self._own_queued, self._own_busy_until, self._own_cached
+
     def write_load(self, worker: int, queued: float, busy_until: float, now: float) -> None:
         """Set a worker's own load; the others see it when it has been pushed."""
         if self._own_queued[worker] == ABSENT:
             return
         self._own_queued[worker] = queued
         self._own_busy_until[worker] = busy_until
-        if self.loads.immediate:
+        if self._shows_loads_at_once:
             self._queued[worker] = queued
             self._busy_until[worker] = busy_until
         else:
-            stay = self._stays[worker]
-            self._loads_under_way.append((self.loads.seen_at(now), worker, stay, queued, busy_until))
+            seen = self.loads.seen_at(now) if self._load_delay is None else now + self._load_delay
+            self._loads_under_way.append((seen, worker, self._stays[worker], queued, busy_until))
 
     def write_cache(self, worker: int, model: int, held: bool, now: float) -> None:
         """Say that a worker's memory takes in, or gives up, a model; the others see it when it has been pushed."""

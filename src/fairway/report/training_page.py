@@ -1,24 +1,16 @@
 """One self-contained HTML page about one or more runs: numbers, charts, and what is needed to repeat them.
 
-The page loads nothing: plotly, the styles, the script and the data are inside, and its content policy forbids anything
-else, down to scripts that are not the ones written here. Everything that comes from files or the command line is
-escaped. Nothing in it depends on when it was written, so the same runs give the same bytes.
+Everything that comes from files or the command line is escaped. Nothing in it depends on when it was written, so the
+same runs give the same bytes.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
-from html import escape
-from importlib import resources
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from plotly.offline import get_plotlyjs
 
 from fairway.errors import InputError
+from fairway.report.page_document import document, parts
 from fairway.report.training_charts import (
     Figure,
     clock_unit,
@@ -78,10 +70,10 @@ def page(records: Sequence[TrainingRecord], *, command: str, origin: Origin = SI
     most = min(MOST_STRETCHES, MOST_STRETCHES_TOGETHER // len(runs))
     shares = share_charts(runs, unit)
     details = [
-        {"gantt": gantt_data(run, clock, most) if len(run.record.leases) else None, "shares": _parts(share)}
+        {"gantt": gantt_data(run, clock, most) if len(run.record.leases) else None, "shares": parts(share)}
         for run, share in zip(runs, shares, strict=True)
     ]
-    data = {"figures": {name: _parts(figure) for name, figure in figures.items() if figure}, "details": details}
+    data = {"figures": {name: parts(figure) for name, figure in figures.items() if figure}, "details": details}
     shown = [name for name in figures if figures[name] or name not in {"teams", "weights"}]
     body = [
         header(runs, comparison, origin, shown),
@@ -89,37 +81,4 @@ def page(records: Sequence[TrainingRecord], *, command: str, origin: Origin = SI
         details_section(runs, details),
         settings_section(runs, command, origin),
     ]
-    return _document(title(runs), "\n".join(body), data)
-
-
-def _parts(figure: Figure | None) -> Any:
-    """A figure's traces and layout, without plotly's own template: the page has its own."""
-    if figure is None:
-        return None
-    parts = json.loads(figure.to_json())
-    parts["layout"].pop("template", None)
-    return parts
-
-
-def _document(name: str, body: str, data: Mapping[str, Any]) -> str:
-    folder = resources.files("fairway.report") / "page"
-    style = (folder / "style.css").read_text(encoding="utf-8")
-    scripts = [get_plotlyjs(), (folder / "script.js").read_text(encoding="utf-8")]
-    # In JSON, < can be written as a number, and then no text can end the element that holds it.
-    payload = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    allowed = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'" for code in scripts
-    )
-    policy = (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
-        "form-action 'none'; base-uri 'none'"
-    )
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(name)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n{body}\n"
-        "<noscript><p class=empty>The charts need JavaScript; all of it is inside this page.</p></noscript>\n"
-        f'</main>\n<script type="application/json" id="report">{payload}</script>\n'
-        f"<script>{scripts[0]}</script>\n<script>{scripts[1]}</script>\n</body>\n</html>\n"
-    )
+    return document(title(runs), "\n".join(body), data)

@@ -1,4 +1,4 @@
-"""Runs several policies on several workloads at once, one run per core, and gives their records in the order asked for.
+"""Does several runs at once, one per core, and gives their records in the order asked for: of training and of serving.
 
 A run is described in a few words, and the process that runs it builds its workload itself: nothing large travels to it.
 Processes are spawned, not forked, since what the solvers keep in memory is not meant to be forked. With one run, or one
@@ -22,7 +22,7 @@ from functools import partial
 from multiprocessing.process import BaseProcess
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from fairway.cluster import Cluster
 from fairway.errors import FairwayError
@@ -36,6 +36,21 @@ _SECONDS_BETWEEN_NEWS = 0.2
 News = tuple[int, int, float]
 """The position of a run, how many of its jobs have ended, and the virtual time."""
 
+Record_co = TypeVar("Record_co", covariant=True)
+
+
+class Simulation(Protocol[Record_co]):
+    """A run that can be done here or in another process."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that it reads."""
+        ...
+
+    def __call__(self, progress: Progress | None = None) -> Record_co:
+        """Do it, here and now."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -46,6 +61,11 @@ class Run:
     policy: str
     options: TrainingOptions
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that it reads."""
+        return () if self.workload.trace is None else (self.workload.trace,)
 
     def __call__(self, progress: Progress | None = None) -> TrainingRecord:
         """Do it, here and now."""
@@ -68,17 +88,17 @@ class Watcher:
     def advanced(self, run: int, jobs_ended: int, now: float) -> None:
         """So many jobs of a run have ended by this virtual time."""
 
-    def ended(self, run: int, record: TrainingRecord) -> None:
+    def ended(self, run: int, record: Any) -> None:
         """A run is over."""
 
 
 def compare(
-    runs: Sequence[Run], *, processes: int | None = None, watcher: Watcher | None = None
-) -> list[TrainingRecord]:
+    runs: Sequence[Simulation[Record_co]], *, processes: int | None = None, watcher: Watcher | None = None
+) -> list[Record_co]:
     """Do all runs, on as many processes as there are cores unless told otherwise; one that fails ends them all."""
     watcher = watcher or Watcher()
     most = min(processes or usable_cores(), len(runs))
-    if most <= 1 or any(_is_read_once(run.workload.trace) for run in runs):
+    if most <= 1 or any(_is_read_once(file) for run in runs for file in run.files):
         return _one_by_one(runs, watcher)
     return _at_once(runs, most, watcher)
 
@@ -90,20 +110,20 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _is_read_once(path: str | None) -> bool:
-    """Whether the trace comes through a pipe, which only the process that has read it knows."""
-    return path is not None and not stat.S_ISREG(Path(path).stat().st_mode)
+def _is_read_once(path: str) -> bool:
+    """Whether a trace comes through a pipe, which only the process that has read it knows."""
+    return not stat.S_ISREG(Path(path).stat().st_mode)
 
 
-def _one_by_one(runs: Sequence[Run], watcher: Watcher) -> list[TrainingRecord]:
-    records = []
+def _one_by_one(runs: Sequence[Simulation[Record_co]], watcher: Watcher) -> list[Record_co]:
+    records: list[Record_co] = []
     for position, run in enumerate(runs):
         records.append(run(_seldom(partial(watcher.advanced, position))))
         watcher.ended(position, records[-1])
     return records
 
 
-def _at_once(runs: Sequence[Run], processes: int, watcher: Watcher) -> list[TrainingRecord]:
+def _at_once(runs: Sequence[Simulation[Record_co]], processes: int, watcher: Watcher) -> list[Record_co]:
     context = multiprocessing.get_context("spawn")
     news: SimpleQueue[News] = context.SimpleQueue()
     others = set(multiprocessing.active_children())
@@ -123,11 +143,11 @@ def _at_once(runs: Sequence[Run], processes: int, watcher: Watcher) -> list[Trai
 
 
 def _collect(
-    positions: Mapping[Future[TrainingRecord], int],
+    positions: Mapping[Future[Record_co], int],
     children: Iterable[BaseProcess],
     news: SimpleQueue[News],
     watcher: Watcher,
-) -> list[TrainingRecord]:
+) -> list[Record_co]:
     pending = set(positions)
     while pending:
         finished, pending = wait(pending, timeout=_SECONDS_BETWEEN_NEWS, return_when=FIRST_COMPLETED)
@@ -176,7 +196,7 @@ def _leave_with_parent() -> None:
         os._exit(1)
 
 
-def _work(position: int, run: Run) -> TrainingRecord:
+def _work(position: int, run: Simulation[Record_co]) -> Record_co:
     return run(_seldom(lambda jobs_ended, now: _NEWS.put((position, jobs_ended, now))))
 
 

@@ -14,7 +14,7 @@ from fairway.place.memory import MemoryPolicy
 from fairway.place.plan import Draws, Plan, Request
 from fairway.place.planner import plan_request
 from fairway.place.scheduler import COMPAT_RULES, WorkerRules
-from fairway.place.state import View
+from fairway.place.state import RunningLoad, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,8 @@ class Compass:
     """Plan each task where it would finish first, and move it if too much waits there when its turn comes.
 
     A task moves if the load of its worker exceeds `theta` times its run time. `eviction_penalty` is what a fetch costs
-    on top, as a part of itself, where other models have to go. `centralised` has all requests planned in one place
+    on top, as a part of itself, where other models have to go. With `count_running`, the running task counts as load
+    in full until it ends, as in the authors' system. `centralised` has all requests planned in one place
     from exact state. `compat` is the authors' simulator, with its mistakes.
     """
 
@@ -31,6 +32,7 @@ class Compass:
     eviction_penalty: float = 1.0
     no_adjust: bool = False
     no_prefetch: bool = False
+    count_running: bool = False
     fifo_eviction: bool = False
     ignore_load: bool = False
     ignore_cache: bool = False
@@ -42,10 +44,13 @@ class Compass:
         """Memory that looks ahead and prefetches, unless that was taken away."""
         if self.compat:
             return replace(COMPAT_RULES, centralised=self.centralised)
-        memory = MemoryPolicy("fifo", 0, 0) if self.fifo_eviction else MemoryPolicy()
-        if self.no_prefetch:
-            memory = replace(memory, prefetch_models=0, prefetch_tasks=0)
-        return WorkerRules(memory=memory, centralised=self.centralised)
+        memory = (
+            MemoryPolicy("fifo", 0, 0)
+            if self.fifo_eviction
+            else MemoryPolicy.looking_ahead(prefetches=not self.no_prefetch)
+        )
+        running: RunningLoad = "counts" if self.count_running else "decays"
+        return WorkerRules(memory=memory, running_load=running, centralised=self.centralised)
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
         """Each task, by decreasing rank, where it would finish first."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from fairway.place.memory import MemoryPolicy
 from fairway.place.plan import Draws, Plan, Request
 from fairway.place.planner import plan_request
 from fairway.place.scheduler import COMPAT_RULES, WorkerRules
@@ -22,12 +23,13 @@ class Hash:
     """
 
     name: ClassVar[str] = "hash"
+    prefetch: bool = False
     compat: bool = False
 
     @property
     def rules(self) -> WorkerRules:
-        """The same workers as under Compass."""
-        return COMPAT_RULES if self.compat else WorkerRules()
+        """Memory as under Compass, but models come when they are needed unless `prefetch` says otherwise."""
+        return COMPAT_RULES if self.compat else WorkerRules(memory=MemoryPolicy.looking_ahead(prefetches=self.prefetch))
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
         """Some worker for each task, and when it is expected to finish there."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fairway.place.adjust import adjusted_worker
+from fairway.place.memory import MemoryPolicy
 from fairway.place.plan import Draws, Plan, Request
 from fairway.place.planner import plan_request
 from fairway.place.scheduler import COMPAT_RULES, WorkerRules
@@ -25,12 +26,13 @@ class Heft:
 
     name: ClassVar[str] = "heft"
     load_aware: bool = False
+    prefetch: bool = False
     compat: bool = False
 
     @property
     def rules(self) -> WorkerRules:
-        """The same workers as under Compass."""
-        return COMPAT_RULES if self.compat else WorkerRules()
+        """Memory as under Compass, but models come when they are needed unless `prefetch` says otherwise."""
+        return COMPAT_RULES if self.compat else WorkerRules(memory=MemoryPolicy.looking_ahead(prefetches=self.prefetch))
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
         """Each task, by decreasing rank, where it would finish first."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fairway.place.adjust import adjusted_worker
+from fairway.place.memory import MemoryPolicy
 from fairway.place.plan import Draws, Plan, Request
 from fairway.place.scheduler import WorkerRules
 from fairway.place.schedulers.hashing import spread_plan
@@ -26,11 +27,12 @@ class Jit:
     name: ClassVar[str] = "jit"
     eviction_penalty: float = 1.0
     ignore_cache: bool = False
+    prefetch: bool = False
 
     @property
     def rules(self) -> WorkerRules:
         """Inputs of a task that takes several are gathered before it is placed."""
-        return WorkerRules(gathers_joins=True)
+        return WorkerRules(memory=MemoryPolicy.looking_ahead(prefetches=self.prefetch), gathers_joins=True)
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:  # noqa: ARG002
         """The default worker of each task."""

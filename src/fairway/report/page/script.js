@@ -262,18 +262,20 @@ let chosen = 0;
 function detail(number) {
   chosen = number;
   document.querySelectorAll("#runs button").forEach((button, k) => button.setAttribute("aria-pressed", k === number));
-  const { gantt: data, shares } = report.details[number];
-  for (const [id, there] of [["gantt", data], ["shares", shares]]) {
-    document.getElementById(id).hidden = !there;
+  const { gantt: data, ...figures } = report.details[number];
+  for (const [id, there] of Object.entries(report.details[number])) {
+    const place = document.getElementById(id);
+    if (!place) continue;
+    place.hidden = !there;
     document.getElementById("no-" + id).hidden = Boolean(there);
   }
   if (data) gantt.show(data);
-  if (shares) draw("shares", shares);
+  for (const [id, figure] of Object.entries(figures)) if (figure) draw(id, figure);
 }
 
 function everything() {
   for (const [id, figure] of Object.entries(report.figures)) draw(id, figure);
-  if (document.getElementById("gantt")) detail(chosen);
+  if (document.getElementById("gantt") || document.getElementById("timeline")) detail(chosen);
 }
 
 document.querySelectorAll("#runs button").forEach((button, k) => button.addEventListener("click", () => detail(k)));

@@ -1,0 +1,77 @@
+"""How fast is the serving simulator, against the one of Compass's authors, and how far does it go?
+
+The same experiment: 1,000 requests for the four workflows (about 3,800 tasks) at 40 per second, 240 workers. The
+authors' program is not part of this project, so it does not run here: its times are means of three runs recorded with
+the results that our tests compare with, on a machine that may differ from this one, and the rows say so. Ours is the
+median of single runs on one core, the making of workers and requests included.
+
+Then 1,000,000 tasks on 1,000 workers, in a process of its own: seconds and the most memory that it held.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from statistics import median
+
+from benchmarks._report import Options, Result, spread, take_turns
+from benchmarks._report import run as report
+from fairway.sim.serving import ServingOptions
+from fairway.sim.serving_workload import ServingRun, ServingWorkload
+
+WORKERS = 240
+RATE = 40.0
+PEER = "the authors' simulator, recorded"
+RECORDED_SECONDS = {"compass": 4.68, "hash": 0.74}
+"""Wall time of 1,000 jobs on 240 workers."""
+
+TASKS_BOUND = {"seconds": 300.0, "megabytes": 2000.0}
+
+
+def measure(options: Options) -> Iterator[Result]:
+    """All rows, in turn."""
+    requests = 100 if options.quick else 1000
+    for scheduler, recorded in RECORDED_SECONDS.items():
+        yield speed(scheduler, recorded, requests, options)
+    yield from scale(5000 if options.quick else 1_000_000, options)
+
+
+def speed(scheduler: str, recorded: float, requests: int, options: Options) -> Result:
+    """The time of one experiment."""
+    workload = ServingWorkload("compass-edge", "clients", WORKERS, requests, RATE)
+    run = ServingRun(workload, scheduler, ServingOptions(seed=42 + options.seed))
+    run()  # loads the compiled kernels
+    (turns,) = take_turns((run, options.repeats))
+    seconds = median(turns.seconds)
+    promised = scheduler == "compass" and not options.quick
+    return Result(
+        name=f"{requests:,} requests, {WORKERS} workers, {scheduler}",
+        unit="s",
+        ours=seconds,
+        peer_name=PEER,
+        peer=recorded,
+        ratio=None if options.quick else recorded / seconds,
+        target=10.0 if promised else None,
+        spread=spread(turns.seconds),
+        extra={"repeats": len(turns.seconds), "peer_in_this_run": False, "events": turns.answer.events},
+    )
+
+
+def scale(tasks: int, options: Options) -> Iterator[Result]:
+    """A large run, apart from this process."""
+    command = [sys.executable, "-m", "benchmarks._serving_scale", str(tasks), str(options.seed)]
+    told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    for unit, name in (("seconds", "s"), ("megabytes", "MB")):
+        yield Result(
+            name=f"{told['tasks']:,} tasks, 1,000 workers",
+            unit=name,
+            ours=told[unit],
+            target=None if options.quick else TASKS_BOUND[unit],
+            extra={"events": told["events"], "mean_slowdown": told["mean_slowdown"]},
+        )
+
+
+if __name__ == "__main__":
+    report("serving_sim", measure)

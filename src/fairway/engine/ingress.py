@@ -1,0 +1,156 @@
+"""The requests that came to one worker: planned here, kept until the reply, planned again when workers are lost.
+
+A plan for what is left of a request is a new attempt at it. What was told of an older attempt is taken with care: a
+task that ended counts, but its output may have gone where nobody waits for it any more, so it is sent again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairway.engine.flow import Flow
+from fairway.engine.open_requests import OpenRequest
+from fairway.engine.serving_messages import (
+    Forget,
+    Refuse,
+    Replanned,
+    Reply,
+    RequestArrived,
+    SendAgain,
+    StageDone,
+    StageMoved,
+    StageStuck,
+)
+from fairway.errors import FairwayError
+from fairway.place.plan import NoPlaceError, Plan, Request
+
+if TYPE_CHECKING:
+    from fairway.engine.serving import ServingEngine
+
+
+class ServingError(FairwayError):
+    """Something happened that cannot have happened, such as time going back or a request arriving twice."""
+
+
+class Ingress:
+    """The open requests of a worker, by key."""
+
+    __slots__ = ("_engine", "_recovers", "open")
+
+    def __init__(self, engine: ServingEngine, *, recovers: bool) -> None:
+        self._engine = engine
+        self._recovers = recovers
+        self.open: dict[int, OpenRequest] = {}
+
+    def arrived(self, event: RequestArrived) -> None:
+        """Plan a request, and send its input to where it starts."""
+        engine = self._engine
+        key, graph = event
+        if key in self.open:
+            raise ServingError(f"worker {engine.me}: request {key} arrives but is here already")
+        request = Request(key, graph, engine.me)
+        plan = self._plan(request)
+        if plan is None:
+            return
+        facts = engine.facts(graph)
+        flow = Flow(request, graph, plan.workers.tolist())
+        self.open[key] = OpenRequest(flow, facts.exits, tracked=self._recovers)
+        for stage in facts.entries:
+            engine.send(flow, stage, flow.workers[stage], ())
+
+    def stage_done(self, event: StageDone) -> None:
+        """A task of a request has ended: if it was the last, the request is answered."""
+        key, stage, worker, _, finished = event
+        request = self.open.get(key)
+        if request is None:
+            if self._recovers:  # it ran twice, or for a request that is over: its worker should know
+                self._engine.tell(worker, Forget(key))
+            return
+        if self._recovers:
+            self._note(request, event)
+        if request.left >> stage & 1:
+            request.left &= ~(1 << stage)
+            request.finished = max(request.finished, finished)
+            if not request.left:
+                self._engine.out.append(Reply(key, request.finished))
+                self._close(request)
+
+    def stage_moved(self, event: StageMoved) -> None:
+        """A task went elsewhere than planned; if that worker is gone by now, the task needs another place."""
+        key, stage, worker, attempt = event
+        request = self.open.get(key)
+        if request is None:
+            self._engine.tell(worker, Forget(key))
+            return
+        request.named.add(worker)
+        if attempt == request.flow.attempt and not request.is_done(stage):
+            request.at[stage] = worker
+            self._recover(request)
+
+    def stage_stuck(self, event: StageStuck) -> None:
+        """A task can run nowhere: the request is refused."""
+        request = self.open.get(event.key)
+        if request is not None:
+            self._engine.out.append(Refuse(event.key, event.reason))
+            self._close(request)
+
+    def worker_lost(self, worker: int) -> None:
+        """A worker is lost: plan again what it had."""
+        for request in list(self.open.values()):
+            request.lose(worker)
+            self._recover(request)
+
+    def _note(self, request: OpenRequest, event: StageDone) -> None:
+        _, stage, worker, attempt, finished = event
+        request.named.add(worker)
+        after = request.flow.graph.workflow.successors[stage]
+        if after and not self._engine.is_present(worker):
+            return  # its output is gone with it
+        if request.is_done(stage):
+            return
+        request.finish[stage], request.at[stage] = finished, worker
+        waiting = tuple(next_ for next_ in after if not request.is_done(next_))
+        if attempt != request.flow.attempt and waiting:
+            self._engine.tell(worker, SendAgain(request.flow, stage, waiting))
+
+    def _recover(self, request: OpenRequest) -> None:
+        engine = self._engine
+        repeated = request.to_repeat(engine.is_present)
+        if not repeated:
+            return
+        old = request.flow
+        plan = self._plan(old.request._replace(kept=request.without(repeated)))
+        if plan is None:
+            self._close(request)
+            return
+        flow = Flow(old.request, old.graph, plan.workers.tolist(), old.attempt + 1)
+        request.follow(flow, repeated)
+        before = flow.graph.workflow.predecessors
+        # Who has a task of it needs the new plan before anything that is sent by it.
+        holders = {request.at[stage] for stage in range(len(request.at)) if not request.is_done(stage)}
+        for worker in sorted(holders):
+            engine.tell(worker, Replanned(flow))
+        again: dict[int, list[int]] = {}
+        for stage in sorted(repeated):
+            if not before[stage]:
+                engine.send(flow, stage, flow.workers[stage], ())
+            for source in before[stage]:
+                if request.is_done(source):
+                    again.setdefault(source, []).append(stage)
+        for source, stages in again.items():
+            engine.tell(request.at[source], SendAgain(flow, source, tuple(stages)))
+
+    def _plan(self, request: Request) -> Plan | None:
+        engine = self._engine
+        try:
+            return engine.scheduler.plan(request, engine.view(), engine.now, engine.draws)
+        except NoPlaceError as error:
+            engine.out.append(Refuse(request.key, str(error)))
+            return None
+
+    def _close(self, request: OpenRequest) -> None:
+        key = request.flow.request.key
+        del self.open[key]
+        if self._recovers:
+            for worker in sorted(request.named):
+                self._engine.tell(worker, Forget(key))

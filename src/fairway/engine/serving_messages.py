@@ -1,0 +1,214 @@
+"""What a worker's serving engine is told and what it asks for.
+
+What workers tell each other is an event for the one that gets it, so `Send` carries one. The time comes with the event,
+as the driver hands it over: a message does not know when it will arrive. Runs and copies go by numbers that are never
+used again, so that late news of an old one can be recognised. Events and commands are tuples: they are made by the
+million in a simulation.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from fairway.engine.flow import Flow
+from fairway.place.graph import TaskGraph
+
+NO_MODEL = -1
+MISS = 0
+HIT = 1
+PARTIAL = 2
+"""What a task found in memory when its turn came: it needs no model; one had to be fetched; all were there; all were
+there or on their way, and one had not arrived yet."""
+
+
+class RequestArrived(NamedTuple):
+    """A client asks this worker for a workflow; `key` tells the request from all others."""
+
+    key: int
+    graph: TaskGraph
+
+
+class InputsArrived(NamedTuple):
+    """Outputs of the tasks `sources` are there as inputs of a task; without sources, the input of the request is.
+
+    `gathered` says that the task was placed after all of its inputs had come together, and stays here.
+    """
+
+    flow: Flow
+    stage: int
+    sources: tuple[int, ...] = ()
+    gathered: bool = False
+
+
+class TaskDone(NamedTuple):
+    """The task that `Run` asked for has ended; `run` is its number."""
+
+    run: int
+
+
+class ModelLoaded(NamedTuple):
+    """The copy that `Load` asked for has ended; `copy` is its number."""
+
+    copy: int
+    model: int
+
+
+class PeerLoad(NamedTuple):
+    """Another worker has pushed its load."""
+
+    worker: int
+    sequence: int
+    queued: float
+    busy_until: float
+
+
+class PeerModels(NamedTuple):
+    """Another worker has pushed which models its memory holds."""
+
+    worker: int
+    sequence: int
+    models: tuple[int, ...]
+
+
+class PeerLost(NamedTuple):
+    """Another worker is gone, with all that it held."""
+
+    worker: int
+
+
+class PeerJoined(NamedTuple):
+    """Another worker is there, or back: idle, with empty memory."""
+
+    worker: int
+
+
+class StageDone(NamedTuple):
+    """To the ingress: a worker has finished a task of an attempt at a request, at this time."""
+
+    key: int
+    stage: int
+    worker: int
+    attempt: int
+    finished: float
+
+
+class StageMoved(NamedTuple):
+    """To the ingress: a task was sent elsewhere than planned."""
+
+    key: int
+    stage: int
+    worker: int
+    attempt: int
+
+
+class StageStuck(NamedTuple):
+    """To the ingress: a task of the request can run nowhere."""
+
+    key: int
+    reason: str
+
+
+class Replanned(NamedTuple):
+    """From the ingress: what is still to run of a request goes by this plan."""
+
+    flow: Flow
+
+
+class SendAgain(NamedTuple):
+    """From the ingress: send what `source` put out to these tasks, where the plan has them."""
+
+    flow: Flow
+    source: int
+    stages: tuple[int, ...]
+
+
+class Forget(NamedTuple):
+    """From the ingress: the request is over."""
+
+    key: int
+
+
+Event: TypeAlias = (
+    RequestArrived
+    | InputsArrived
+    | TaskDone
+    | ModelLoaded
+    | PeerLoad
+    | PeerModels
+    | PeerLost
+    | PeerJoined
+    | StageDone
+    | StageMoved
+    | StageStuck
+    | Replanned
+    | SendAgain
+    | Forget
+)
+
+
+class Run(NamedTuple):
+    """Run a task; its models are in memory.
+
+    `seconds` is how long it is expected to take. It joined the queue at `queued`, had its turn at `turn`, and `found`
+    says what it found in memory then.
+    """
+
+    run: int
+    flow: Flow
+    stage: int
+    seconds: float
+    queued: float
+    turn: float
+    found: int
+
+
+class Load(NamedTuple):
+    """Copy a model into the accelerator's memory, after the copies asked for before."""
+
+    copy: int
+    model: int
+
+
+class Evict(NamedTuple):
+    """Give up a model in the accelerator's memory, or stop its copy if that has not ended."""
+
+    model: int
+
+
+class Send(NamedTuple):
+    """Bring a message to another worker, with the data that it speaks of."""
+
+    worker: int
+    message: Event
+
+
+class PublishLoad(NamedTuple):
+    """Tell the others the load, at the next push; the last one counts."""
+
+    sequence: int
+    queued: float
+    busy_until: float
+
+
+class PublishModels(NamedTuple):
+    """Tell the others which models the memory holds, at the next push; the last one counts."""
+
+    sequence: int
+    models: tuple[int, ...]
+
+
+class Reply(NamedTuple):
+    """Answer the client: the last task of its request ended at this time."""
+
+    key: int
+    finished: float
+
+
+class Refuse(NamedTuple):
+    """Tell the client that its request cannot be served, and why."""
+
+    key: int
+    reason: str
+
+
+Command: TypeAlias = Run | Load | Evict | Send | PublishLoad | PublishModels | Reply | Refuse

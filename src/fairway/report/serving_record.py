@@ -1,0 +1,159 @@
+"""What happened in a run of requests for workflows, in columns: every request and, if kept, every run and copy.
+
+The simulator and the live system write the same record; numbers, tables and pages are made of it and of nothing else.
+Times are seconds since the start of the run, NaN where something did not happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class RequestOutcome(IntEnum):
+    """How a request ended, or that it did not."""
+
+    COMPLETED = 0
+    UNFINISHED = 1
+    REFUSED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowFacts:
+    """A workflow as the numbers know it: no request can be done sooner than its lower bound, and should be by its SLO.
+
+    Both are in seconds; `stages` are the names of its stages.
+    """
+
+    name: str
+    lower_bound_seconds: float
+    slo_seconds: float
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class RequestColumns:
+    """One entry per request, in order of arrival; `workflow` numbers the record's workflows.
+
+    `asked` is how many workers its client asked: more than one if the first was lost. `counted` marks the requests that
+    the averages are over.
+    """
+
+    arrival: FloatArray
+    finish: FloatArray
+    workflow: IntArray
+    outcome: IntArray
+    asked: IntArray
+    counted: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.arrival)
+
+
+@dataclass(frozen=True, eq=False)
+class WorkerColumns:
+    """One entry per worker: how long it ran tasks and copied models, how many tasks, and how they found their models.
+
+    `hits` found all models in memory, `partial` found one on its way, `misses` had to fetch one.
+    """
+
+    names: tuple[str, ...]
+    accelerators: tuple[str, ...]
+    busy_seconds: FloatArray
+    copy_seconds: FloatArray
+    tasks: IntArray
+    hits: IntArray
+    partial: IntArray
+    misses: IntArray
+    fetches: IntArray
+    evictions: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class RunColumns:
+    """One entry per task that ran: it joined the queue at `queued`, had its turn at `turn` and ran from `start` on."""
+
+    worker: IntArray
+    request: IntArray
+    stage: IntArray
+    found: IntArray
+    queued: FloatArray
+    turn: FloatArray
+    start: FloatArray
+    end: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.worker)
+
+
+@dataclass(frozen=True, eq=False)
+class CopyColumns:
+    """One entry per model that came to a worker's memory (`end` is when it was there) or went (`start` is `end`)."""
+
+    worker: IntArray
+    model: IntArray
+    evicted: BoolArray
+    start: FloatArray
+    end: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.worker)
+
+
+@dataclass(frozen=True, eq=False)
+class StalenessColumns:
+    """One entry per planned request: how far what its planner saw of the others was from the truth.
+
+    `load_seconds` is the mean distance of a worker's load, `models_wrong` the part of models and workers that it had
+    wrong.
+    """
+
+    time: FloatArray
+    load_seconds: FloatArray
+    models_wrong: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Watts of an accelerator that does nothing, that runs a task, and that copies; of a Tesla T4 by default."""
+
+    idle_watts: float = 10.0
+    busy_watts: float = 70.0
+    copy_watts: float = 35.0
+
+
+@dataclass(frozen=True, eq=False)
+class ServingRecord:
+    """A whole run. `settings` are what is needed to repeat it, by the names of the command's options.
+
+    `decision_seconds` is the real time that each plan took. `dollars_per_hour` is the price of all workers together,
+    None where they have none. Without `runs`, only their sums are known. `refusals` are the first reasons for which
+    requests were refused.
+    """
+
+    scheduler: str
+    settings: Mapping[str, Any]
+    workflows: tuple[WorkflowFacts, ...]
+    models: tuple[str, ...]
+    requests: RequestColumns
+    workers: WorkerColumns
+    runs: RunColumns
+    copies: CopyColumns
+    staleness: StalenessColumns
+    end_seconds: float
+    decision_seconds: FloatArray
+    events: int
+    wall_seconds: float
+    power: Power = Power()
+    dollars_per_hour: float | None = None
+    skipped_rows: int = 0
+    refusals: tuple[str, ...] = ()

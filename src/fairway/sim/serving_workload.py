@@ -1,0 +1,181 @@
+"""What a serving run is given, in a few words, and the run itself: made anew in whichever process does it.
+
+A scenario is named or a file; requests are drawn or come from a trace. `compat` schedulers run as in the experiment of
+Compass's authors (`navigator`), all others with the serving engine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairway.errors import InputError
+from fairway.options import nearest
+from fairway.report.serving_record import ServingRecord
+from fairway.sim import arrivals as draw
+from fairway.sim.arrivals import Arrivals
+from fairway.sim.navigator import is_compat, simulate_navigator
+from fairway.sim.scenario import Scenario
+from fairway.sim.scenario_file import parse_scenario
+from fairway.sim.scenarios import SCENARIOS
+from fairway.sim.scenarios.trace_models import trace_models
+from fairway.sim.serving import Progress, ServingOptions, simulate_serving
+from fairway.traces.requests import RequestTrace, read_requests
+
+TRACE_MODELS = "trace-models"
+_KINDS = ("poisson", "clients", "uniform", "gamma:CV", "trace:FILE")
+_GAMMA = re.compile(r"gamma:(.+)")
+_TRACE = "trace:"
+
+
+@dataclass(frozen=True, slots=True)
+class ServingWorkload:
+    """A scenario, on so many workers (its own number if None), and the requests: how they arrive, how many, how fast.
+
+    Without a number, there are 1,000 requests, or all of a trace; without a rate, two per second, or a trace's own.
+    """
+
+    scenario: str = "compass-edge"
+    arrivals: str = "poisson"
+    workers: int | None = None
+    requests: int | None = None
+    rate: float | None = None
+
+    @property
+    def trace(self) -> str | None:
+        """The file that the requests come from."""
+        return self.arrivals.removeprefix(_TRACE) if self.arrivals.startswith(_TRACE) else None
+
+    @property
+    def number(self) -> int:
+        """How many requests there are."""
+        if self.trace is None:
+            return 1000 if self.requests is None else self.requests
+        available = len(_trace(self.trace))
+        return available if self.requests is None else min(self.requests, available)
+
+    def read_trace(self) -> RequestTrace | None:
+        """The trace of the requests, read once in a process."""
+        return None if self.trace is None else _trace(self.trace)
+
+    def make_scenario(self) -> Scenario:
+        """The scenario with the workers that were asked for."""
+        if self.scenario in SCENARIOS:
+            scenario = SCENARIOS[self.scenario]()
+        elif self.scenario == TRACE_MODELS:
+            trace = self.read_trace()
+            if trace is None:
+                raise InputError(f"--scenario: {TRACE_MODELS} takes its models from a trace; add --arrivals trace:FILE")
+            scenario = trace_models(trace)
+        else:
+            scenario = _scenario(self.scenario)
+        return scenario if self.workers is None else scenario.with_workers(self.workers)
+
+    def make_arrivals(self, scenario: Scenario, seed: int) -> Arrivals:
+        """The requests of a seed."""
+        number, rate = self.number, 2.0 if self.rate is None else self.rate
+        shares = np.array(scenario.shares or (1.0,) * len(scenario.workflows))
+        trace = self.read_trace()
+        if trace is not None:
+            return _replay(trace, number, scenario, self.rate, seed)
+        if number < 1:
+            raise InputError(f"--requests: {number} given, expected a whole number of at least 1")
+        if not (np.isfinite(rate) and rate > 0):
+            raise InputError(f"--rate: {rate} given, expected requests per second above 0")
+        match = _GAMMA.fullmatch(self.arrivals)
+        if match:
+            return draw.gamma(number, rate, _variation(match[1]), shares, seed)
+        match self.arrivals:
+            case "poisson":
+                return draw.poisson(number, rate, shares, seed)
+            case "uniform":
+                return draw.uniform(number, rate, shares, seed)
+            case "clients":
+                return draw.from_clients(number, rate, len(scenario.workflows), seed)
+        hint = nearest(self.arrivals, _KINDS)
+        raise InputError(f"--arrivals: '{self.arrivals}' given, expected one of {', '.join(_KINDS)}{hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServingRun:
+    """One scheduler on one workload. `settings` go into the record: what is needed to repeat the run."""
+
+    workload: ServingWorkload
+    scheduler: str
+    options: ServingOptions
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that it reads."""
+        return () if self.workload.trace is None else (self.workload.trace,)
+
+    def __call__(self, progress: Progress | None = None) -> ServingRecord:
+        """Do it, here and now."""
+        workload = self.workload
+        scenario = workload.make_scenario()
+        told = {"settings": self.settings, "progress": progress}
+        if is_compat(self.scheduler):
+            rate = 2.0 if workload.rate is None else workload.rate
+            return simulate_navigator(scenario, workload.number, rate, self.scheduler, self.options, **told)  # type: ignore[arg-type]
+        arrivals = workload.make_arrivals(scenario, self.options.seed)
+        record = simulate_serving(scenario, arrivals, self.scheduler, self.options, **told)  # type: ignore[arg-type]
+        trace = workload.read_trace()
+        return record if trace is None else replace(record, skipped_rows=len(trace.skipped))
+
+
+@cache
+def _trace(path: str) -> RequestTrace:
+    return read_requests(path)
+
+
+def _scenario(name: str) -> Scenario:
+    path = Path(name)
+    if path.suffix.lower() not in {".yaml", ".yml", ".json"}:
+        known = (*SCENARIOS, TRACE_MODELS)
+        raise InputError(
+            f"--scenario: '{name}' is not known{nearest(name, known)}; known: {', '.join(known)}, or a file FILE.yaml"
+        )
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror or error}; name a scenario file") from None
+    return parse_scenario(text, name)
+
+
+def _variation(text: str) -> float:
+    try:
+        variation = float(text)
+    except ValueError:
+        variation = np.nan
+    if not (np.isfinite(variation) and 0 < variation <= 100):
+        raise InputError(
+            f"--arrivals: 'gamma:{text}' given, expected a coefficient of variation above 0, as in gamma:4"
+        )
+    return variation
+
+
+def _replay(trace: RequestTrace, number: int, scenario: Scenario, rate: float | None, seed: int) -> Arrivals:
+    """The requests of a trace: for the workflows that it names or, where it names others, for one after another."""
+    if rate is not None and not (np.isfinite(rate) and rate > 0):
+        raise InputError(f"--rate: {rate} given, expected requests per second above 0")
+    if number < 1:
+        raise InputError(f"--requests: {number} given, expected a whole number of at least 1")
+    names = {workflow.name: position for position, workflow in enumerate(scenario.workflows)}
+    known = all(name in names for name in trace.names)
+    if not known:
+        names = {name: position % len(scenario.workflows) for position, name in enumerate(trace.names)}
+    workflow = np.array([names[name] for name in trace.asks_for[:number]], dtype=np.int64)
+    seconds = trace.seconds[:number]
+    work = np.ones(number)
+    if known:
+        # How long a request ran, over what is expected of its workflow: the planner knows the latter only.
+        expected = np.array([each.critical_path().seconds for each in scenario.workflows])[workflow]
+        work = np.where(np.isnan(seconds) | (expected == 0), 1.0, seconds / np.where(expected == 0, 1.0, expected))
+    return draw.replayed(trace.arrival[:number], workflow, work, rate, seed)
