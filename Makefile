@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
+EXTRAS := --extra dev --extra docs --extra bench --extra aquatope
 READY := $(VENV)/.ready
 PROBLEM := examples/mixed-cluster.json
 TRACE := examples/gavel-cluster-jobs.tsv
@@ -61,7 +62,7 @@ bench: $(READY)  ## run every benchmark against its peer, one JSON document each
 
 lock: $(READY)  ## resolve the dependencies again and write the lock file (UPGRADE=--upgrade for newer versions)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest --all-extras \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest $(EXTRAS) \
 		--generate-hashes --no-emit-index-url --custom-compile-command "make lock" $(UPGRADE) \
 		pyproject.toml --output-file $(LOCK)
 

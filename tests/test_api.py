@@ -70,6 +70,7 @@ NAMES = [
     "configurator_of",
     "configure",
     "parse_configuration",
+    "leased",
     "parse_placement",
     "parse_problem",
     "parse_workflow",
@@ -161,3 +162,10 @@ print(answer.candidates[0].plan)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "{0: Configuration(batch=1, cpu=1, gpu=1)}\n"
+
+
+def test_a_job_that_uses_leased_does_not_pay_for_the_rest() -> None:
+    heavy = {"asyncio", "numpy", "scipy", "numba", "highspy", "pydantic", "rustworkx", "subprocess", "torch", "yaml"}
+    script = f"import fairway, sys; fairway.leased; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

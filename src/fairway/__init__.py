@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fairway.engine.training import TrainingEngine
     from fairway.errors import FairwayError, InputError
     from fairway.jobs import Entity, Job, Pair
+    from fairway.live.leased import leased
     from fairway.place.check import SchedulerError, check_scheduler
     from fairway.place.fleet import Fleet, Worker
     from fairway.place.graph import TaskGraph
@@ -114,6 +115,7 @@ __all__ = [
     "configurator_of",
     "configure",
     "parse_configuration",
+    "leased",
     "parse_placement",
     "parse_problem",
     "parse_workflow",
@@ -185,6 +187,7 @@ _HOME = {
     "check_scheduler": "fairway.place.check",
     "configurator_of": "fairway.configure.registry",
     "parse_configuration": "fairway.configure.problem_file",
+    "leased": "fairway.live.leased",
     "parse_placement": "fairway.place.problem_file",
     "parse_problem": "fairway.allocate.problem_file",
     "parse_workflow": "fairway.workflows",

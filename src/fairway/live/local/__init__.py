@@ -1,0 +1,1 @@
+"""The embedded backend: jobs as processes of this machine, looked after by an agent."""

@@ -1,0 +1,239 @@
+"""The agent: a process of its own that looks after the jobs of this machine, whatever becomes of the controller.
+
+    python -m fairway.live.local.agent --directory DIR [--emulate v100=2,k80=1] [--time-scale 60]
+
+It listens on `DIR/agent.sock`, which only its owner can open. Killed and started again on the same directory, it goes
+on where it was. Jobs do not depend on it, except that nobody can reach them while it is away.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import fcntl
+import logging
+import math
+import os
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairway.errors import FairwayError, InputError
+from fairway.live.local.accelerators import Accelerator, described, emulated_accelerators, found_accelerators
+from fairway.live.local.agent_messages import (
+    Command,
+    Drain,
+    End,
+    Extend,
+    Forget,
+    HandOver,
+    Hello,
+    RefusedError,
+    Retire,
+    Shutdown,
+    Start,
+    Status,
+    read_command,
+)
+from fairway.live.local.frames import SOCKET, encoded, listening_socket, read_message
+from fairway.live.local.identity import ProcessIdentity, open_process
+from fairway.live.local.supervisor import Answer, Supervisor
+
+_TICK_SECONDS = 0.05
+_MOST_UNREAD = 8 * 2**20
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    writer: asyncio.StreamWriter
+    epoch: int | None = None
+    greeted: bool = False
+
+
+class Agent:
+    """Speaks with controllers; the supervisor does the work."""
+
+    def __init__(self, directory: Path, accelerators: list[Accelerator], *, time_scale: float = 1.0) -> None:
+        self._directory = directory
+        self._connections: set[_Connection] = set()
+        self._over = asyncio.Event()
+        self._supervisor = Supervisor(
+            directory, accelerators, emit=self._push, watch=self._watch, time_scale=time_scale
+        )
+        self._handlers: dict[type, Callable[[Any], Answer]] = {
+            Start: self._supervisor.start,
+            End: self._supervisor.end,
+            Extend: self._supervisor.extend,
+            HandOver: self._supervisor.hand_over,
+            Forget: self._supervisor.forget,
+            Retire: self._supervisor.retire,
+            Drain: self._supervisor.drain,
+            Status: lambda _: self._supervisor.status(),
+            Shutdown: self._shut_down,
+        }
+
+    async def serve(self) -> None:
+        """Until somebody says that it is enough."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._over.set)
+        self._tick()
+        server = await asyncio.start_unix_server(self._converse, sock=listening_socket(self._directory))
+        try:
+            while not self._over.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._over.wait(), _TICK_SECONDS)
+                self._tick()
+        finally:
+            server.close()
+            for connection in list(self._connections):
+                connection.writer.close()
+            (self._directory / SOCKET).unlink(missing_ok=True)
+
+    def _tick(self) -> None:
+        try:
+            self._supervisor.tick()
+        except OSError:  # a full disk, for example; what is not written down now is written down with what comes next
+            _LOG.exception("cannot look after the runs")
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = _Connection(writer)
+        self._connections.add(connection)
+        try:
+            if not _is_ours(writer):
+                return
+            while (message := await read_message(reader)) is not None:
+                self._send(connection, self._answer(connection, message))
+                await writer.drain()
+        except (FairwayError, ConnectionError) as error:
+            _LOG.warning("a connection is closed: %s", error)
+        finally:
+            self._connections.discard(connection)
+            writer.close()
+
+    def _answer(self, connection: _Connection, message: dict[str, Any]) -> Answer:
+        try:
+            answer = {"ok": True, **self._carried_out(connection, read_command(message))}
+        except RefusedError as refused:
+            answer = {"ok": False, "code": refused.code, "error": str(refused)}
+        except InputError as error:
+            answer = {"ok": False, "code": "bad-input", "error": str(error)}
+        except OSError as error:  # a full disk, for example; the state on disk is whole, and so is the agent
+            _LOG.exception("a command failed")
+            answer = {"ok": False, "code": "system", "error": str(error)}
+        return {"reply": message.get("id"), **answer}
+
+    def _carried_out(self, connection: _Connection, command: Command) -> Answer:
+        if isinstance(command, Hello):
+            return self._greet(connection, command)
+        if not connection.greeted:
+            raise RefusedError("no-hello", "say hello first")
+        if connection.epoch is None and not isinstance(command, Status):
+            raise RefusedError("read-only", "this connection has no epoch and may only ask for the status")
+        if connection.epoch is not None and connection.epoch < self._supervisor.state.epoch:
+            raise RefusedError("superseded", self._superseded(connection.epoch))
+        return self._handlers[type(command)](command)
+
+    def _greet(self, connection: _Connection, hello: Hello) -> Answer:
+        if hello.epoch is not None:
+            if hello.epoch < self._supervisor.state.epoch:
+                raise RefusedError("superseded", self._superseded(hello.epoch))
+            self._supervisor.new_epoch(hello.epoch)
+            for other in list(self._connections):
+                if other.epoch is not None and other.epoch < hello.epoch:
+                    other.writer.close()
+        connection.epoch, connection.greeted = hello.epoch, True
+        return {"pid": os.getpid(), **self._supervisor.status()}
+
+    def _superseded(self, epoch: int) -> str:
+        return f"a controller of epoch {self._supervisor.state.epoch} has taken over from epoch {epoch}"
+
+    def _shut_down(self, _: Shutdown) -> Answer:
+        asyncio.get_running_loop().call_soon(self._over.set)
+        return {"result": "accepted"}
+
+    def _push(self, event: Answer) -> None:
+        for connection in list(self._connections):
+            if connection.greeted:
+                self._send(connection, event)
+
+    def _send(self, connection: _Connection, message: Answer) -> None:
+        transport = connection.writer.transport
+        if transport.is_closing():
+            return
+        if transport.get_write_buffer_size() > _MOST_UNREAD:  # nobody reads it; it can come back and ask for the status
+            transport.abort()
+            return
+        connection.writer.write(encoded(message))
+
+    def _watch(self, keeper: ProcessIdentity) -> None:
+        """Look again as soon as this process ends; should it be gone already, the next tick finds out."""
+        descriptor = open_process(keeper)
+        if descriptor is None:
+            return
+        loop = asyncio.get_running_loop()
+
+        def ended() -> None:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+            self._tick()
+
+        loop.add_reader(descriptor, ended)
+
+
+def _is_ours(writer: asyncio.StreamWriter) -> bool:
+    """Whether the other side belongs to the same user, or to root; the mode of the socket says so too."""
+    peer: socket.socket = writer.get_extra_info("socket")
+    _, user, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    return user in {0, os.getuid()}
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    # Not typer: an agent is started by programs, and should be there in a fraction of a second.
+    parser = argparse.ArgumentParser(
+        prog="python -m fairway.live.local.agent", description="Runs jobs on this machine."
+    )
+    parser.add_argument("--directory", type=Path, required=True, help="where it keeps its state, logs and socket")
+    parser.add_argument("--emulate", metavar="TYPE=COUNT,...", help="emulated accelerators, in place of those found")
+    parser.add_argument("--time-scale", type=float, default=1.0, help="how much faster than real emulated ones run")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    """Run an agent; 2 if it cannot be."""
+    options = _options(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        if not hasattr(os, "pidfd_open"):
+            raise InputError("jobs run as processes on Linux only: this system does not say which process is which")
+        if not (math.isfinite(options.time_scale) and options.time_scale > 0):
+            raise InputError(f"time-scale: {options.time_scale} given, expected a number above 0")
+        accelerators = emulated_accelerators(options.emulate) if options.emulate else found_accelerators()
+        directory: Path = options.directory.absolute()
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(directory / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"{directory}: another agent works in this directory") from None
+        _LOG.info("agent %d in %s: %s", os.getpid(), directory, described(accelerators))
+        asyncio.run(_served(directory, accelerators, options.time_scale))
+    except (InputError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+async def _served(directory: Path, accelerators: list[Accelerator], time_scale: float) -> None:
+    await Agent(directory, accelerators, time_scale=time_scale).serve()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,88 @@
+"""How messages travel between a controller and an agent: four bytes of length, then an object in JSON.
+
+The socket is a file in the agent's directory that only its owner can open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fairway.errors import FairwayError
+
+SOCKET = "agent.sock"
+_MOST_BYTES = 16 * 2**20
+
+
+class FrameError(FairwayError):
+    """What came is no message; the connection is of no more use."""
+
+
+def encoded(message: Mapping[str, Any]) -> bytes:
+    """A message as it travels."""
+    body = json.dumps(message, separators=(",", ":")).encode()
+    if len(body) > _MOST_BYTES:
+        raise FrameError(f"a message of {len(body)} bytes, expected at most {_MOST_BYTES}")
+    return len(body).to_bytes(4, "big") + body
+
+
+async def read_message(reader: asyncio.StreamReader) -> dict[str, Any] | None:
+    """The next message; None when the other side has gone."""
+    try:
+        length = int.from_bytes(await reader.readexactly(4), "big")
+        if length > _MOST_BYTES:
+            raise FrameError(f"a message of {length} bytes announced, expected at most {_MOST_BYTES}")
+        message = json.loads(await reader.readexactly(length))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None
+    except ValueError as error:
+        raise FrameError(f"a message that is not JSON: {error}") from None
+    if not isinstance(message, dict):
+        raise FrameError("a message that is not an object")
+    return message
+
+
+@contextmanager
+def _short_path(directory: Path) -> Iterator[str]:
+    """A path of the socket that the system accepts: the address of a socket has room for about a hundred bytes."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{SOCKET}"
+    finally:
+        os.close(descriptor)
+
+
+def listening_socket(directory: Path) -> socket.socket:
+    """The agent's end, in place of one that a dead agent left behind."""
+    (directory / SOCKET).unlink(missing_ok=True)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        with _short_path(directory) as path:
+            listening.bind(path)
+    except BaseException:
+        listening.close()
+        raise
+    finally:
+        os.umask(before)
+    listening.setblocking(False)
+    return listening
+
+
+def connected_socket(directory: Path) -> socket.socket:
+    """A controller's end; raises `OSError` where nobody listens."""
+    connecting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _short_path(directory) as path:
+            connecting.connect(path)
+    except BaseException:
+        connecting.close()
+        raise
+    connecting.setblocking(False)
+    return connecting

@@ -1,0 +1,303 @@
+"""Keeps one run: starts the job's processes, passes on the wish to stop, and writes down how it ended.
+
+One keeper per run, in a session of its own, so that it goes on whatever happens to the agent. Each rank of the gang is
+a process group. A stop goes notice → checkpoint → SIGTERM → grace → SIGKILL, always of whole groups; ranks are reaped
+only after their group is empty, so that no signal can reach a stranger with the same number. If the keeper itself is
+killed, the system kills the ranks with it, and the agent clears up what they had started: how a process ended whose
+parent is gone cannot be learned any more, and its checkpoint is worth more than a guess.
+
+    python -m fairway.live.local.keeper RUN_DIRECTORY
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import IO
+
+from fairway.live.local.identity import any_process, identify, process_table
+from fairway.live.run_files import STOPPED, Exit, Order, RunFiles
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LOOK_SECONDS = 0.05
+"""How often to look while waiting for groups to become empty, of which no signal tells."""
+
+_WRITE_AGAIN_SECONDS = 1.0
+
+
+class _CannotStartError(Exception):
+    """The job's processes could not be started; the message says why."""
+
+
+class Keeper:
+    """The ranks of one run, from start to exit."""
+
+    def __init__(self, files: RunFiles, order: Order) -> None:
+        self._files = files
+        self._order = order
+        self._ranks: list[subprocess.Popen[bytes]] = []
+        self._codes: dict[int, int] = {}
+        self._first: int | None = None
+        self._asked: str | None = None
+        self._stage = "running"
+        self._deadline: float | None = None
+        self._failed = self._terminated = self._killed = False
+        self._told = self._shut_down = False
+        self._reader, self._writer = os.pipe()
+        for end in (self._reader, self._writer):
+            os.set_blocking(end, False)
+
+    def run(self) -> Exit:
+        """Run the job to its end."""
+        logs: list[IO[bytes]] = []
+        try:
+            logs = self._open_logs()
+            lease = self._files.lease()
+            if lease is None or lease.stop is None:
+                self._set_up(logs[0])
+                self._start(logs)
+                with suppress(OSError):  # a full disk is no reason to stop a job that runs
+                    self._files.write_started(time.time())
+            else:
+                self._asked = lease.stop
+        except _CannotStartError as error:
+            self._asked = self._asked or ("now" if self._told else None)
+            self._end_everything()
+            return self._exit(str(error))
+        finally:
+            for log in logs:
+                log.close()
+        self._wait()
+        self._end_everything()
+        return self._exit(None)
+
+    def _exit(self, error: str | None) -> Exit:
+        codes = [] if error else [self._codes[rank] for rank in range(len(self._ranks))]
+        return Exit(codes, self._first, self._failed, error, self._asked, self._terminated, self._killed, time.time())
+
+    # Starting
+
+    def listen(self) -> None:
+        """Be ready for signals; before anyone is told of this process, since without it a signal would kill it."""
+
+        def told(number: int, _: object) -> None:
+            self._told = True
+            self._shut_down |= number == signal.SIGTERM
+
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, told)
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)  # not SIG_IGN, which the job would inherit
+        # What a rank starts and leaves behind comes to the keeper, which reaps it, and kills it in the end.
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+    def _open_logs(self) -> list[IO[bytes]]:
+        logs: list[IO[bytes]] = []
+        try:
+            for rank, name in enumerate(self._order.logs):
+                log = Path(name).open("ab", buffering=0)  # noqa: SIM115 - they are closed in `run`
+                log.write(f"=== {self._order.title}, rank {rank} of {len(self._order.logs)} ===\n".encode())
+                logs.append(log)
+        except OSError as error:
+            raise _CannotStartError(f"log {error.filename}: {error.strerror}") from None
+        return logs
+
+    def _set_up(self, log: IO[bytes]) -> None:
+        if self._order.setup is None:
+            return
+        setup = self._spawn(self._order.setup, {}, log)
+        while setup.poll() is None:
+            self._sleep(None)
+            if self._told:
+                os.killpg(setup.pid, signal.SIGKILL)
+                self._terminated = True
+        if setup.returncode:
+            raise _CannotStartError(f"setup ended with exit code {setup.returncode}; its output is in the log")
+
+    def _start(self, logs: list[IO[bytes]]) -> None:
+        for additions, log in zip(self._order.ranks, logs, strict=True):
+            self._ranks.append(self._spawn(self._order.run, additions, log))
+
+    def _spawn(self, run: str | list[str], additions: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+        environment = {**self._order.environment, **additions}
+        if self._order.workdir is not None and not Path(self._order.workdir).is_dir():
+            raise _CannotStartError(f"workdir {self._order.workdir}: no such directory")
+        keeper = os.getpid()
+
+        def die_with_keeper() -> None:
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != keeper:  # it died before the system knew of the wish
+                os._exit(STOPPED)
+
+        try:
+            return subprocess.Popen(
+                [shutil.which("bash") or "/bin/sh", "-c", run] if isinstance(run, str) else run,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self._order.workdir,
+                env=environment,
+                process_group=0,
+                preexec_fn=die_with_keeper,  # noqa: PLW1509 - a keeper has one thread
+            )
+        except (OSError, ValueError) as error:
+            command = run if isinstance(run, str) else run[0]
+            raise _CannotStartError(f"command '{command}': {getattr(error, 'strerror', None) or error}") from None
+
+    # Waiting and stopping
+
+    def _wait(self) -> None:
+        while True:
+            self._collect()
+            if self._told:
+                self._told = False
+                self._ask()
+            self._advance()
+            if len(self._codes) == len(self._ranks) and not self._groups_alive():
+                return
+            self._sleep(None if self._stage == "running" else _LOOK_SECONDS)
+
+    def _sleep(self, seconds: float | None) -> None:
+        select.select([self._reader], [], [], seconds)
+        with suppress(BlockingIOError):
+            while os.read(self._reader, 4096):
+                pass
+
+    def _collect(self) -> None:
+        """Note which ranks have ended, without reaping them, and reap orphans."""
+        for rank, process in enumerate(self._ranks):
+            if rank in self._codes:
+                continue
+            ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is not None:
+                code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+                self._codes[rank] = code
+                if code and self._first is None:
+                    self._first = rank
+        ranks = {process.pid for process in self._ranks}
+        for pid in _children(os.getpid()) - ranks:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+    def _ask(self) -> None:
+        """The agent has changed the lease, or someone wants this machine to stop."""
+        lease = self._files.lease()
+        wish = lease.stop if lease is not None else "now"
+        if wish is None and self._shut_down and lease is not None:
+            wish = "save"  # the machine goes down and takes the agent with it, so the notice has to come from here
+            self._files.write_lease(replace(lease, stop=wish))
+        if wish is None:
+            return
+        if self._asked is None:
+            cooperative = self._files.is_cooperative(len(self._ranks))
+            self._enter("saving" if wish == "save" and cooperative else "terminating")
+        elif wish == "now" and self._stage == "saving":
+            self._enter("terminating")
+        self._asked = wish
+
+    def _advance(self) -> None:
+        """Go on to the next stage of a stop when it is due."""
+        over = self._deadline is not None and time.monotonic() >= self._deadline
+        failed = any(code not in {0, STOPPED} for code in self._codes.values())
+        ended = len(self._codes) == len(self._ranks)
+        self._failed |= failed and not self._terminated
+        if self._stage == "running" and (failed or ended):
+            self._enter("terminating")  # the rest of a gang has no use for itself, nor what an ended job left behind
+        elif self._stage == "saving" and (over or failed or ended):
+            self._enter("terminating")
+        elif self._stage == "terminating" and over:
+            self._enter("killing")
+        elif self._stage == "killing":
+            self._signal(signal.SIGKILL)
+
+    def _enter(self, stage: str) -> None:
+        if stage == "terminating" and len(self._codes) == len(self._ranks) and not self._groups_alive():
+            return
+        self._stage = stage
+        seconds = {"saving": self._order.checkpoint_seconds, "terminating": self._order.grace_seconds}.get(stage)
+        self._deadline = None if seconds is None else time.monotonic() + seconds
+        if stage == "terminating":
+            self._terminated = True
+            self._signal(signal.SIGTERM)
+            self._signal(signal.SIGCONT)  # a stopped process would not hear of it
+        elif stage == "killing":
+            self._killed = True
+            self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self._ranks:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+
+    def _groups_alive(self) -> bool:
+        groups = {process.pid for process in self._ranks}
+        return any_process(lambda row: row.group in groups)
+
+    def _end_everything(self) -> None:
+        """Kill what has left its group, and reap all."""
+        self._signal(signal.SIGKILL)
+        while True:
+            for pid in _children(os.getpid()):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            try:
+                os.waitpid(-1, 0)
+            except ChildProcessError:
+                return
+
+
+def _children(parent: int) -> set[int]:
+    """The children of a process, dead ones too."""
+    with suppress(OSError):
+        return {int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()}
+    return {row.pid for row in process_table() if row.parent == parent}
+
+
+_LIBC = ctypes.CDLL(None)
+
+
+def _prctl(option: int, value: int) -> None:
+    _LIBC.prctl(option, value, 0, 0, 0)
+
+
+def main(directory: str) -> int:
+    """Keep the run in this directory, unless another keeper does."""
+    files = RunFiles(Path(directory))
+    me = identify(os.getpid())
+    assert me is not None
+    order = files.order()
+    if order is None:
+        print(f"{directory}: the order of this run cannot be read")
+        return 1
+    keeper = Keeper(files, order)
+    keeper.listen()
+    if files.claim(asdict(me)):
+        _write_down(files, keeper.run())
+    return 0
+
+
+def _write_down(files: RunFiles, ended: Exit) -> None:
+    """Write down how it ended, as soon as the disk has room for it: how else should anybody learn of it?"""
+    while True:
+        try:
+            return files.write_exit(ended)
+        except OSError as error:
+            print(f"cannot write down how the run ended: {error}", flush=True)
+            if not files.directory.is_dir():
+                return None
+            time.sleep(_WRITE_AGAIN_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

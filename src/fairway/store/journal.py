@@ -1,0 +1,110 @@
+"""The journal: what the engine was told, what it answered and how it decided, in one sequence that only grows.
+
+Every command names the event that caused it. From a `start` entry on, the events alone bring a new engine to the same
+state; a `decision` holds its problem and can be decided again by itself. Entries are never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from sqlalchemy import Connection, delete, insert, select
+
+from fairway.engine.training_messages import Command, Event
+from fairway.errors import InputError
+from fairway.store import counters
+from fairway.store.messages import command_of, document_of, event_of
+from fairway.store.schema import journal
+
+Kind: TypeAlias = Literal["start", "event", "command", "decision"]
+
+_MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry: `name` is the type of the message or of what began, `cause` the number of the event behind it."""
+
+    sequence: int
+    at: float
+    kind: Kind
+    name: str
+    cause: int | None
+    body: Mapping[str, Any]
+
+    @property
+    def message(self) -> Event | Command:
+        """The engine's message that it holds, if it is one of an event or a command."""
+        if self.kind == "event":
+            return event_of(self.body)
+        if self.kind == "command":
+            return command_of(self.body)
+        raise InputError(f"journal entry {self.sequence} is a {self.kind} and holds no message")
+
+
+def record_start(connection: Connection, name: str, body: Mapping[str, Any], *, at: float) -> int:
+    """An engine starts, with all that it was made from; returns the number of the entry."""
+    return _append(connection, [("start", name, None, body)], at)
+
+
+def record_step(connection: Connection, event: Event, commands: Sequence[Command], *, at: float) -> int:
+    """The engine was told something, and answered; returns the number of the event."""
+    sequence = counters.last(connection, counters.JOURNAL) + 1
+    first = _append(
+        connection,
+        [
+            ("event", type(event).__name__, None, document_of(event)),
+            *[("command", type(command).__name__, sequence, document_of(command)) for command in commands],
+        ],
+        at,
+    )
+    assert first == sequence
+    return first
+
+
+def record_decision(connection: Connection, decision: Mapping[str, Any], *, at: float, cause: int | None = None) -> int:
+    """A policy decided (`decisions.decision_document`), because of an event; returns the number of the entry."""
+    return _append(connection, [("decision", str(decision["policy"]), cause, decision)], at)
+
+
+def read_journal(
+    connection: Connection, *, after: int = 0, limit: int = 1000, kinds: Collection[Kind] | None = None
+) -> list[Entry]:
+    """The next entries after a number, in order; fewer than `limit` only at the end."""
+    if not 1 <= limit <= _MOST:
+        raise InputError(f"limit: {limit} given, expected 1 to {_MOST}")
+    statement = select(journal).where(journal.c.sequence > after).order_by(journal.c.sequence).limit(limit)
+    if kinds is not None:
+        statement = statement.where(journal.c.kind.in_(sorted(kinds)))
+    return [Entry(*row) for row in connection.execute(statement)]
+
+
+def last_entry(connection: Connection, kind: Kind) -> Entry | None:
+    """The newest entry of a kind, such as the last start."""
+    statement = select(journal).where(journal.c.kind == kind).order_by(journal.c.sequence.desc()).limit(1)
+    row = connection.execute(statement).one_or_none()
+    return None if row is None else Entry(*row)
+
+
+def last_sequence(connection: Connection) -> int:
+    """The number of the newest entry, 0 in an empty journal."""
+    return counters.last(connection, counters.JOURNAL)
+
+
+def trim_journal(connection: Connection, *, before: int) -> int:
+    """Forget the entries before a number, to keep the store small; returns how many. Numbers go on as they were."""
+    return connection.execute(delete(journal).where(journal.c.sequence < before)).rowcount
+
+
+def _append(
+    connection: Connection, entries: Sequence[tuple[Kind, str, int | None, Mapping[str, Any]]], at: float
+) -> int:
+    first = counters.take(connection, counters.JOURNAL, len(entries))
+    rows = [
+        {"sequence": first + place, "at": at, "kind": kind, "name": name, "cause": cause, "body": body}
+        for place, (kind, name, cause, body) in enumerate(entries)
+    ]
+    connection.execute(insert(journal), rows)
+    return first

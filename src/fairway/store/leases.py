@@ -1,0 +1,229 @@
+"""Leases: who may run on which workers. Two never hold the same worker, and a number is never used twice.
+
+A lease is planned when the engine grants it, and holds its workers once those before it have let go of them; where
+nobody holds them, both happen at once. What comes late about a lease that has ended changes nothing, and the operation
+says so by returning False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from fairway.engine.training_messages import Grant
+from fairway.errors import InputError
+from fairway.store import counters
+from fairway.store.errors import ConflictError, HeldError, IllegalChangeError, UnknownError
+from fairway.store.parts import in_parts
+from fairway.store.records import LeaseRecord
+from fairway.store.schema import held_workers, jobs, lease_jobs, leases, workers
+from fairway.store.states import ACTIVE
+
+_LEASE = select(leases).where(leases.c.number == bindparam("lease"))
+_WORKERS = select(workers.c.number).where(
+    workers.c.accelerator == bindparam("accelerator"), workers.c.number.in_(bindparam("values", expanding=True))
+)
+_HOLDERS = select(held_workers.c.worker, held_workers.c.lease).where(
+    held_workers.c.accelerator == bindparam("accelerator"),
+    held_workers.c.worker.in_(bindparam("values", expanding=True)),
+)
+_JOBS = select(jobs.c.id, jobs.c.state).where(jobs.c.id.in_(bindparam("values", expanding=True)))
+_JOB_HOLDERS = select(lease_jobs.c.job, lease_jobs.c.lease).where(
+    lease_jobs.c.held, lease_jobs.c.job.in_(bindparam("values", expanding=True))
+)
+_HOLD = update(lease_jobs).where(lease_jobs.c.lease == bindparam("of_lease")).values(held=bindparam("is_held"))
+_GRANT = update(leases).where(leases.c.number == bindparam("of_lease")).values(granted_at=bindparam("at"))
+_ENDS = select(leases.c.number, leases.c.ended_at).where(leases.c.number.in_(bindparam("values", expanding=True)))
+_END = (
+    update(leases)
+    .where(leases.c.number == bindparam("of_lease"))
+    .values(ended_at=bindparam("at"), reason=bindparam("why"))
+)
+_RELEASE = delete(held_workers).where(held_workers.c.lease == bindparam("of_lease"))
+
+
+def last_lease(connection: Connection) -> int:
+    """The highest number that any lease ever had; new ones have to be above it."""
+    return counters.last(connection, counters.LEASES)
+
+
+def lease_numbered(connection: Connection, number: int) -> LeaseRecord:
+    """A lease as it stands."""
+    row = connection.execute(_LEASE, {"lease": number}).one_or_none()
+    if row is None:
+        raise UnknownError(f"no lease {number}")
+    return LeaseRecord(*row)
+
+
+def plan_lease(connection: Connection, grant: Grant, *, at: float) -> LeaseRecord:
+    """Write down that a lease was granted, though its workers may still be held by another."""
+    plan_leases(connection, [grant], at=at)
+    return lease_numbered(connection, grant.lease)
+
+
+def plan_leases(connection: Connection, grants: Sequence[Grant], *, at: float) -> None:
+    """Plan many leases at once, in the order of their numbers."""
+    if not grants:
+        return
+    _check(connection, grants)
+    counters.raise_to(connection, counters.LEASES, grants[-1].lease)
+    rows = [
+        {
+            "number": grant.lease,
+            "jobs": grant.jobs,
+            "accelerator": grant.accelerator,
+            "workers": grant.workers,
+            "until": grant.until,
+            "restart": grant.restart,
+            "spread": grant.spread,
+            "planned_at": at,
+        }
+        for grant in grants
+    ]
+    connection.execute(insert(leases), rows)
+    members = [{"job": job, "lease": grant.lease, "held": False} for grant in grants for job in grant.jobs]
+    connection.execute(insert(lease_jobs), members)
+
+
+def start_lease(connection: Connection, number: int, *, at: float) -> bool:
+    """Let a planned lease hold its workers; returns False if it holds them already or has ended.
+
+    Raises, and says by whom, if another lease holds one of them, or one of its jobs.
+    """
+    lease = lease_numbered(connection, number)
+    if lease.granted_at is not None or lease.ended_at is not None:
+        return False
+    _hold(connection, [lease], at)
+    return True
+
+
+def grant_lease(connection: Connection, grant: Grant, *, at: float) -> LeaseRecord:
+    """Plan a lease and let it hold its workers at once."""
+    grant_leases(connection, [grant], at=at)
+    return lease_numbered(connection, grant.lease)
+
+
+def grant_leases(connection: Connection, grants: Sequence[Grant], *, at: float) -> None:
+    """Grant many leases at once, in the order of their numbers, such as all those of a round."""
+    plan_leases(connection, grants, at=at)
+    _hold(connection, [_record(grant, at) for grant in grants], at)
+
+
+def extend_leases(connection: Connection, until: float, *, at: float, only: Iterable[int] | None = None) -> int:
+    """Let all leases that have not ended, or only some of them, run on until then; returns how many."""
+    statement = update(leases).where(leases.c.ended_at.is_(None))
+    if only is not None:
+        statement = statement.where(leases.c.number.in_(list(only)))
+    return connection.execute(statement.values(until=until, extended_at=at)).rowcount
+
+
+def end_lease(connection: Connection, number: int, *, at: float, reason: str | None = None) -> bool:
+    """End a lease and free its workers; returns False, and changes nothing, if it had ended before."""
+    return number in end_leases(connection, [number], at=at, reason=reason)
+
+
+def end_leases(
+    connection: Connection, numbers: Sequence[int], *, at: float, reason: str | None = None
+) -> frozenset[int]:
+    """End many leases at once; returns those that had not ended before."""
+    found = {
+        row.number: row.ended_at for some in in_parts(numbers) for row in connection.execute(_ENDS, {"values": some})
+    }
+    for number in numbers:
+        if number not in found:
+            raise UnknownError(f"no lease {number}")
+    ending = frozenset(number for number, ended_at in found.items() if ended_at is None)
+    if ending:
+        connection.execute(_RELEASE, [{"of_lease": number} for number in ending])
+        connection.execute(_HOLD, [{"of_lease": number, "is_held": False} for number in ending])
+        connection.execute(_END, [{"of_lease": number, "at": at, "why": reason} for number in ending])
+    return ending
+
+
+def open_leases(connection: Connection) -> list[LeaseRecord]:
+    """All leases that have not ended, planned ones too, by number."""
+    statement = select(leases).where(leases.c.ended_at.is_(None)).order_by(leases.c.number)
+    return [LeaseRecord(*row) for row in connection.execute(statement)]
+
+
+def _record(grant: Grant, at: float) -> LeaseRecord:
+    return LeaseRecord(
+        grant.lease, grant.jobs, grant.accelerator, grant.workers, grant.until, grant.restart, grant.spread, at
+    )
+
+
+def _hold(connection: Connection, planned: Sequence[LeaseRecord], at: float) -> None:
+    """Let planned leases hold their workers and jobs."""
+    if not planned:
+        return
+    _refuse_held(connection, planned)
+    held = [
+        {"accelerator": lease.accelerator, "worker": worker, "lease": lease.number}
+        for lease in planned
+        for worker in lease.workers
+    ]
+    connection.execute(insert(held_workers), held)
+    connection.execute(_HOLD, [{"of_lease": lease.number, "is_held": True} for lease in planned])
+    connection.execute(_GRANT, [{"of_lease": lease.number, "at": at} for lease in planned])
+
+
+def _refuse_held(connection: Connection, planned: Sequence[LeaseRecord]) -> None:
+    """Raise if a worker or a job is held, by a lease of before or by another of these."""
+    wanted = _by_type(planned)
+    workers_of = {
+        (accelerator, worker): lease
+        for accelerator, numbers in wanted.items()
+        for some in in_parts(numbers)
+        for worker, lease in connection.execute(_HOLDERS, {"accelerator": accelerator, "values": some})
+    }
+    names = [job for lease in planned for job in lease.jobs]
+    jobs_of = {
+        job: lease for some in in_parts(names) for job, lease in connection.execute(_JOB_HOLDERS, {"values": some})
+    }
+    for lease in planned:
+        wait = f"lease {lease.number} has to wait"
+        for worker in lease.workers:
+            holder = workers_of.setdefault((lease.accelerator, worker), lease.number)
+            if holder != lease.number:
+                raise HeldError(f"worker {lease.accelerator} {worker} is held by lease {holder}, {wait}")
+        for job in lease.jobs:
+            holder = jobs_of.setdefault(job, lease.number)
+            if holder != lease.number:
+                raise HeldError(f"job '{job}' holds lease {holder}, {wait}")
+
+
+def _by_type(asked: Iterable[Grant | LeaseRecord]) -> dict[str, list[int]]:
+    numbers: dict[str, list[int]] = {}
+    for lease in asked:
+        numbers.setdefault(lease.accelerator, []).extend(lease.workers)
+    return numbers
+
+
+def _check(connection: Connection, grants: Sequence[Grant]) -> None:
+    """Refuse leases that make no sense: a number of before, jobs or workers that are not there."""
+    last = last_lease(connection)
+    for grant in grants:
+        if grant.lease <= last:
+            raise ConflictError(f"lease {grant.lease} cannot be new: numbers up to {last} were used")
+        last = grant.lease
+        for what, given in (("jobs", grant.jobs), ("workers", grant.workers)):
+            if len(set(given)) != len(given) or not given:
+                raise InputError(f"lease {last}: {what} {list(given)} given, expected at least one, none twice")
+    names = [job for grant in grants for job in grant.jobs]
+    states = {row.id: row.state for some in in_parts(names) for row in connection.execute(_JOBS, {"values": some})}
+    there = {
+        (accelerator, worker)
+        for accelerator, numbers in _by_type(grants).items()
+        for some in in_parts(numbers)
+        for worker in connection.execute(_WORKERS, {"accelerator": accelerator, "values": some}).scalars()
+    }
+    for grant in grants:
+        for job in grant.jobs:
+            if job not in states:
+                raise UnknownError(f"lease {grant.lease}: no job '{job}'")
+            if states[job] not in ACTIVE:
+                raise IllegalChangeError(f"lease {grant.lease}: job '{job}' is {states[job]} and needs no workers")
+        for worker in grant.workers:
+            if (grant.accelerator, worker) not in there:
+                raise UnknownError(f"lease {grant.lease}: no worker {grant.accelerator} {worker} is registered")

@@ -1,0 +1,58 @@
+"""The store: runs operations, which are plain functions that take a connection first.
+
+Reads see one moment, also if they ask several times. Writes take turns, in this process and among processes, and are
+durable when they return. To change several things at once or not at all, write a function that calls the operations
+and hand it to `write`. It may be run twice, the first time without effect, so it should do nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from fairway.store.writer import GroupWriter, failure
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Store:
+    """An open store. Any thread may use it; made by `open_store`."""
+
+    def __init__(self, address: str, *, reading: Engine, writing: Engine) -> None:
+        self.address = address
+        self._reading = reading
+        self._writing = writing
+        self._writer = GroupWriter(writing)
+
+    def write(
+        self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs
+    ) -> R:
+        """Run an operation; when this returns, all that it wrote is durable, and when it raises, nothing is."""
+        return self._writer.run(lambda connection: operation(connection, *arguments, **options))
+
+    def read(self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs) -> R:
+        """Run an operation that changes nothing."""
+        try:
+            with self._reading.begin() as connection:
+                return operation(connection, *arguments, **options)
+        except SQLAlchemyError as error:
+            raise failure(error) from error
+
+    def close(self) -> None:
+        """Finish what was begun and let go of the database."""
+        self._writer.close()
+        self._reading.dispose()
+        self._writing.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,143 @@
+"""Takes jobs in: all of a call or none, each once, however often it is sent.
+
+A submission may carry an idempotency key. Sent again by the same submitter it finds the job that it made before; with
+other content, it is refused. `submitted_by` says whose keys they are, so that nobody meets those of others.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from hashlib import sha256
+from itertools import count
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select
+
+from fairway.errors import InputError
+from fairway.store import counters
+from fairway.store.columns import json_text
+from fairway.store.errors import ConflictError
+from fairway.store.names import checked_id, checked_name
+from fairway.store.parts import in_parts
+from fairway.store.records import JobRecord
+from fairway.store.schema import jobs
+from fairway.store.states import JobState
+
+_OURS = re.compile(r"job-\d+")
+
+_COLUMNS = [column.name for column in fields(JobRecord)]
+_INSERT = insert(jobs)
+_TAKEN = select(jobs.c.id).where(jobs.c.id.in_(bindparam("values", expanding=True)))
+_BY_KEY = select(jobs).where(
+    jobs.c.submitted_by == bindparam("submitter"), jobs.c.idempotency_key.in_(bindparam("values", expanding=True))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A job to be taken in. `spec` is for whoever runs it; `id` is chosen by the store if it is not given."""
+
+    spec: Mapping[str, Any]
+    id: str | None = None
+    name: str | None = None
+    team: str | None = None
+    weight: float = 1.0
+    steps: float | None = None
+    submitted_by: str = ""
+    idempotency_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.id is not None and _OURS.fullmatch(checked_id(self.id, "id")):
+            raise InputError(f"id: '{self.id}' given, but ids of this form are chosen by the store; choose another")
+        for what in ("name", "team", "idempotency_key"):
+            value = getattr(self, what)
+            if value is not None:
+                checked_name(value, what)
+        if self.submitted_by:
+            checked_name(self.submitted_by, "submitted_by")
+        if not (math.isfinite(self.weight) and self.weight > 0):
+            raise InputError(f"weight: {self.weight} given, expected a number above 0")
+        if self.steps is not None and not (math.isfinite(self.steps) and self.steps >= 0):
+            raise InputError(f"steps: {self.steps} given, expected a number of at least 0")
+
+    def content(self) -> str:
+        """A digest of all that the submitter said, by which a repetition is recognised."""
+        said = [self.spec, self.id, self.name, self.team, float(self.weight), self.steps and float(self.steps)]
+        return sha256(json_text(said, in_order=True).encode()).hexdigest()
+
+
+def submit(connection: Connection, submissions: Sequence[Submission], *, at: float) -> list[JobRecord]:
+    """Take jobs in, in this order; returns each as it stands, also those that had been taken in before."""
+    known = _known(connection, submissions)
+    unknown = sum(_key(submission) not in known for submission in submissions)
+    numbers = count(counters.take(connection, counters.JOBS, unknown))
+    records: list[JobRecord] = []
+    new: list[JobRecord] = []
+    for submission in submissions:
+        key, content = _key(submission), submission.content()
+        record = known.get(key)
+        if record is None:
+            record = _record(submission, content, next(numbers), at)
+            new.append(record)
+            if submission.idempotency_key is not None:
+                known[key] = record
+        elif record.content != content:
+            raise ConflictError(
+                f"idempotency key '{submission.idempotency_key}' was used for job '{record.id}' with other content; "
+                "use a new key for a new job"
+            )
+        records.append(record)
+    _refuse_taken(connection, [record.id for record in new])
+    if new:
+        connection.execute(_INSERT, [{name: getattr(record, name) for name in _COLUMNS} for record in new])
+    return records
+
+
+def _key(job: Submission | JobRecord) -> tuple[str, str | None]:
+    return job.submitted_by, job.idempotency_key
+
+
+def _record(submission: Submission, content: str, number: int, at: float) -> JobRecord:
+    return JobRecord(
+        number=number,
+        id=f"job-{number}" if submission.id is None else submission.id,
+        name=submission.name,
+        team=submission.team,
+        weight=submission.weight,
+        spec=submission.spec,
+        state=JobState.QUEUED,
+        submitted_by=submission.submitted_by,
+        submitted_at=at,
+        changed_at=at,
+        steps=submission.steps,
+        steps_left=submission.steps,
+        idempotency_key=submission.idempotency_key,
+        content=content,
+    )
+
+
+def _known(connection: Connection, submissions: Sequence[Submission]) -> dict[tuple[str, str | None], JobRecord]:
+    """The jobs that were submitted with one of these keys before."""
+    keys: dict[str, list[str]] = {}
+    for submission in submissions:
+        if submission.idempotency_key is not None:
+            keys.setdefault(submission.submitted_by, []).append(submission.idempotency_key)
+    found: dict[tuple[str, str | None], JobRecord] = {}
+    for submitter, values in keys.items():
+        for some in in_parts(values):
+            for row in connection.execute(_BY_KEY, {"submitter": submitter, "values": some}):
+                record = JobRecord(*row)
+                found[_key(record)] = record
+    return found
+
+
+def _refuse_taken(connection: Connection, ids: Sequence[str]) -> None:
+    given = [name for name in ids if not _OURS.fullmatch(name)]
+    taken = {name for some in in_parts(given) for name in connection.execute(_TAKEN, {"values": some}).scalars()}
+    for name in given:
+        if name in taken:
+            raise ConflictError(f"job '{name}' exists already; choose another id")
+        taken.add(name)

@@ -1,0 +1,89 @@
+"""Tokens: who may do what. Only a digest of a token is kept, so that a copy of the store lets nobody in.
+
+A token is 256 random bits, which nobody can guess; a plain SHA-256 is therefore enough, and a slow hash as for
+passwords would only make every request slow.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import sha256
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from fairway.errors import InputError
+from fairway.store.errors import UnknownError
+from fairway.store.names import checked_name
+from fairway.store.schema import tokens
+
+_PREFIX = "fairway_"
+"""Lets scanners for leaked secrets recognise one."""
+
+_COLUMNS = [tokens.c[name] for name in ("id", "name", "role", "team", "created_at", "revoked_at")]
+_VALID = select(*_COLUMNS).where(tokens.c.digest == bindparam("digest"), tokens.c.revoked_at.is_(None))
+
+
+class Role(StrEnum):
+    """What the holder of a token may do: everything, what concerns one team, or look."""
+
+    ADMIN = "admin"
+    MEMBER = "member"
+    READER = "reader"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is known of a token, which is not the token itself."""
+
+    id: str
+    name: str
+    role: Role
+    team: str | None
+    created_at: float
+    revoked_at: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "role", Role(self.role))
+
+
+def create_token(
+    connection: Connection, role: Role, *, at: float, team: str | None = None, name: str = "token"
+) -> tuple[str, Token]:
+    """Make a token; returns it, for the only time, and what is kept of it."""
+    if (team is not None) != (role is Role.MEMBER):
+        raise InputError(f"team: {team!r} given for the role {role}; a member needs a team, others have none")
+    checked_name(name, "name")
+    if team is not None:
+        checked_name(team, "team")
+    secret = _PREFIX + secrets.token_urlsafe(32)
+    token = Token(secrets.token_hex(6), name, role, team, at)
+    connection.execute(
+        insert(tokens).values(id=token.id, digest=_digest(secret), name=name, role=role.value, team=team, created_at=at)
+    )
+    return secret, token
+
+
+def find_token(connection: Connection, secret: str) -> Token | None:
+    """Whose token this is; None if it is nobody's, or was revoked."""
+    row = connection.execute(_VALID, {"digest": _digest(secret)}).one_or_none()
+    return None if row is None else Token(*row)
+
+
+def revoke_token(connection: Connection, token: str, *, at: float) -> bool:
+    """Let a token, by its id, be worth nothing from now on; returns False if it was revoked before."""
+    if connection.execute(select(tokens.c.id).where(tokens.c.id == token)).one_or_none() is None:
+        raise UnknownError(f"no token '{token}'")
+    revoke = update(tokens).where(tokens.c.id == token, tokens.c.revoked_at.is_(None)).values(revoked_at=at)
+    return connection.execute(revoke).rowcount == 1
+
+
+def all_tokens(connection: Connection) -> list[Token]:
+    """Every token that was ever made, the oldest first."""
+    statement = select(*_COLUMNS).order_by(tokens.c.created_at, tokens.c.id)
+    return [Token(*row) for row in connection.execute(statement)]
+
+
+def _digest(secret: str) -> str:
+    return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

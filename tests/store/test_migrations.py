@@ -1,0 +1,57 @@
+"""Bringing a store of an older version up to date, all of it or nothing."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Connection, inspect, text
+
+from fairway.errors import InputError
+from fairway.store import Store, schema
+from fairway.store.migrations import STEPS, prepare, version_of
+from fairway.store.queries import list_jobs
+from tests.store.making import submitted
+
+
+def add_column(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE jobs ADD COLUMN colour TEXT"))
+
+
+def fill_column(connection: Connection) -> None:
+    connection.execute(text("UPDATE jobs SET colour = 'red'"))
+
+
+def columns(connection: Connection) -> set[str]:
+    return {column["name"] for column in inspect(connection).get_columns("jobs")}
+
+
+def test_there_is_a_step_to_every_version() -> None:
+    assert sorted(STEPS) == list(range(2, schema.VERSION + 1))
+
+
+def test_steps_run_in_order_once_and_keep_what_is_there(store: Store) -> None:
+    ids = submitted(store, 2)
+    for _ in range(2):
+        store.write(prepare, version=3, steps={2: add_column, 3: fill_column})
+    assert store.read(version_of) == 3
+    colours = store.read(lambda connection: connection.execute(text("SELECT id, colour FROM jobs")).all())
+    assert {tuple(row) for row in colours} == {(name, "red") for name in ids}
+
+
+def test_a_step_that_fails_leaves_the_old_version(store: Store) -> None:
+    submitted(store)
+
+    def fail(connection: Connection) -> None:
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        store.write(prepare, version=3, steps={2: add_column, 3: fail})
+    assert store.read(version_of) == schema.VERSION
+    assert "colour" not in store.read(columns)
+    assert len(store.read(list_jobs).jobs) == 1
+
+
+def test_a_newer_version_is_not_touched(store: Store) -> None:
+    store.write(prepare, version=2, steps={2: add_column})
+    with pytest.raises(InputError, match="newer"):
+        store.write(prepare)
+    assert store.read(version_of) == 2
