@@ -26,7 +26,8 @@ class Job:
     `elapsed` is the time since arrival; `isolated_elapsed` the time that the work done so far would have taken on an
     equal share of the cluster (C_m of finish-time fairness, Gavel §4.2); `slo_seconds` the time left to the deadline,
     0 or less when it has passed. `spread_throughputs` are the rates of a gang that spans nodes, where they differ.
-    `job_type` is the name under which a table of profiles knows it; who may share with whom is looked up by it.
+    `job_type` is the name under which a table of profiles knows it; who may share with whom is looked up by it. A job
+    that is not `preemptible` keeps its workers from its start to its end, and shares them with nobody.
     """
 
     id: Name
@@ -40,6 +41,7 @@ class Job:
     entity: Name | None = None
     spread_throughputs: Mapping[Name, Rate] | None = None
     job_type: Name | None = None
+    preemptible: bool = True
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)

@@ -29,12 +29,14 @@ def round_of(
     preempt: bool = True,
 ) -> tuple[list[int], list[int], list[int], list[int]]:
     jobs, types = len(rates), len(rates[0])
+    stays = np.array([not preempt and held >= 0 for held in on or [-1] * jobs])
     members = np.array(pairs or np.zeros((0, 2)), dtype=np.int64)
     answer = choose(
         np.array(shares), np.array(owed), np.array(rates), np.array(scale or [1] * jobs), np.array(on or [-1] * jobs),
         np.array(beside or [-1] * jobs), members[:, 0].copy(), members[:, 1].copy(),
         np.array(pair_shares or np.zeros((0, types))), np.zeros((len(members), types)),
-        np.array(pair_rates or np.zeros((0, types, 2))), np.array(free), 360.0, keep, margin, preempt,
+        np.array(pair_rates or np.zeros((0, types, 2))), stays,
+        np.array(free), 360.0, keep, margin,
     )  # fmt: skip
     return tuple(column.tolist() for column in answer)  # type: ignore[return-value]
 

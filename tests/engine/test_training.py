@@ -305,6 +305,24 @@ def test_prices_that_change_move_jobs_to_what_is_cheap_now() -> None:
     assert (cluster.types[cheap], cluster.types[engine.allocation.shares[0].argmax()]) == ("slow", "fast")
 
 
+def test_a_job_that_is_not_preemptible_keeps_its_workers_to_the_end() -> None:
+    driver = CheckedDriver(Cluster({"fast": 2}), "max-min-fairness:space-sharing", partners=EveryoneShares())
+    driver.submit([(0.0, job("fixed", 20_000.0, job_type="x", preemptible=False))])
+    driver.submit((1.0, job(f"other{number}", 20_000.0, job_type="x")) for number in range(5))
+    driver.run()
+    grants = [entry for entry in driver.log if isinstance(entry, Grant) and "fixed" in entry.jobs]
+    assert [grant.jobs for grant in grants] == [("fixed",)]
+    assert driver.finished["fixed"] == pytest.approx(10_000.0)
+    assert len(driver.finished) == 6
+
+
+def test_an_engine_that_goes_on_where_another_stopped_uses_new_lease_numbers() -> None:
+    engine = TrainingEngine(CLUSTER, policy_of("fifo"), EngineOptions(last_lease=41))
+    engine.handle(JobArrived(0.0, job("a")))
+    granted = [command for command in engine.handle(RoundBegan(0.0)) if isinstance(command, Grant)]
+    assert [grant.lease for grant in granted] == [42]
+
+
 def test_a_job_with_a_deadline_gets_what_it_needs_to_meet_it() -> None:
     cluster = Cluster({"fast": 1, "slow": 1}, prices={"fast": 10.0, "slow": 1.0})
     finished = []

@@ -89,6 +89,7 @@ _EXPECTED = {
     "jobs.*.spread_throughputs": f"{_RATES}, or null",
     "jobs.*.spread_throughputs.*": _RATE,
     "jobs.*.job_type": f"{A_NAME}, or null",
+    "jobs.*.preemptible": "true or false",
     "prices": 'an object of dollars per hour by accelerator type, as in {"v100": 0.74}',
     "prices.*": "a number > 0 (dollars per hour)",
     "pairs": "a list of pairs",

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 
 _SAME = 1e-9
 _MOST_TURNS = 10.0
@@ -68,19 +68,19 @@ def choose(
     pair_shares: FloatArray,
     pair_owed: FloatArray,
     pair_rates: FloatArray,
+    stays: BoolArray,
     free: IntArray,
     ahead: float,
     keep: float,
     margin: float,
-    preempt: bool,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Decide who runs: the type of each job (-1: waits), its partner (-1: alone) and the types charged for it.
 
     `on` and `beside` are what runs now; `free` the workers of each type that may be given away, those held by jobs that
     may be stopped included; `ahead` the seconds until the next decision, in which shares will be owed; `keep` how many
     seconds more somebody must be owed to take a job's workers; a job moves to a free faster type if its rate then rises
-    by more than `margin`. Without `preempt` jobs that run stay as they are. The last two arrays are the types that the
-    jobs and the pairs are charged for.
+    by more than `margin`. Jobs that run and are marked in `stays` go on as they are. The last two arrays are the types
+    that the jobs and the pairs are charged for.
     """
     jobs, types = rates.shape
     pairs = len(pair_first)
@@ -89,9 +89,9 @@ def choose(
     charge = np.full(jobs, -1, np.int64)
     pair_charge = np.full(pairs, -1, np.int64)
     left = free.copy()
-    if not preempt:
-        to[:] = on
-        partner[:] = beside
+    for job in range(jobs):
+        if stays[job]:
+            to[job], partner[job] = on[job], beside[job]
 
     # 1. What is owed most comes first, over all types at once.
     size = jobs * types + pairs * types
@@ -165,12 +165,10 @@ def choose(
                 charge[job] = best if shares[job, best] > 0.0 else -1
         # 3. What is still left lets jobs move to faster types, those that gain most first, and pairs come apart.
         moved = False
-        if not preempt:
-            break
         enough = 1.0 + margin + _SAME
         pace = np.empty(jobs)
         for job in range(jobs):
-            pace[job] = rates[job, to[job]] if to[job] >= 0 else np.inf
+            pace[job] = rates[job, to[job]] if to[job] >= 0 and not stays[job] else np.inf
         for pair in range(pairs):
             if pair_charge[pair] >= 0:
                 pace[pair_first[pair]] = pair_rates[pair, pair_charge[pair], 0]

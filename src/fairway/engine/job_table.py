@@ -42,15 +42,16 @@ class JobTable:
     nodes. `left` steps remain at `since`, from when on the job runs at `rate`. `on` is the type that it runs on,
     `beside` the number of the job that it shares with, `lease` what it holds. Rounds go by `shares` and `owed`, and
     `charged` is the type on which it is being given time. `isolated` is the time that the work done so far takes on an
-    equal share, and `pooled` the sum of its rates on all workers, from which that follows.
+    equal share, and `pooled` the sum of its rates on all workers, from which that follows. `fixed` jobs are not
+    stopped.
     """
 
-    number, scale, on, beside, charged, lease, team, kind = (_Ints() for _ in range(8))
+    number, scale, on, beside, charged, lease, team, kind, fixed = (_Ints() for _ in range(9))
     weight, left, since, rate, arrival, deadline, isolated, pooled = (_Floats() for _ in range(8))
     rates, spread, shares, owed = (_Floats() for _ in range(4))
 
     def __init__(self, types: int) -> None:
-        integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind")
+        integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "fixed")
         floats = ("weight", "left", "since", "rate", "arrival", "deadline", "isolated", "pooled")
         by_type = ("rates", "spread", "shares", "owed")
         self.rows = np.zeros(
@@ -84,6 +85,7 @@ class JobTable:
         deadline: float,
         team: int,
         kind: int,
+        fixed: bool = False,
     ) -> None:
         """Append a job that waits."""
         size = len(self)
@@ -91,7 +93,7 @@ class JobTable:
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
         # In the order of the columns; one assignment is many times as fast as one for each.
         self.rows[size] = (
-            self._next, scale, NONE, NONE, NONE, NONE, team, kind,
+            self._next, scale, NONE, NONE, NONE, NONE, team, kind, fixed,
             weight, steps, time, 0.0, time, deadline, 0.0, 0.0,
             rates, spread, 0.0, 0.0,
         )  # fmt: skip

@@ -120,22 +120,20 @@ class Rounds:
             pairs = np.searchsorted(jobs.number, self._numbers)
         else:
             partner, pairs = beside.copy(), self._numbers
+        stays = (on >= 0) & ((jobs.fixed > 0) if preempt else True)
         if preempt:
             free = free.copy()
-            held = (on >= 0) & (partner < np.arange(len(on)))  # a pair holds its workers once
+            held = (on >= 0) & ~stays & (partner < np.arange(len(on)))  # a pair holds its workers once
             np.add.at(free, on[held], scale[held])
         rates = jobs.rates
         to, together, charged, pair_charged = choose(
             jobs.shares, jobs.owed, (rates > 0).astype(float) if self._agnostic else rates, scale, on, partner,
             np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1]), self._shares, self._owed, self._rates,
-            free, seconds, self._turn, self._margin, preempt,
+            stays, free, seconds, self._turn, self._margin,
         )  # fmt: skip
         changed = (to != on) | (together != partner)
-        if preempt:
-            jobs.charged, self._charged = charged, pair_charged
-        else:
-            jobs.charged = np.where(changed, charged, jobs.charged)
-            self._charged = np.where(pair_charged >= 0, pair_charged, self._charged)
+        jobs.charged = np.where(stays, jobs.charged, charged)
+        self._charged = pair_charged if preempt else np.where(pair_charged >= 0, pair_charged, self._charged)
         starting = np.flatnonzero(changed & (to >= 0) & ((together < 0) | (together > np.arange(len(on)))))
         if len(starting) > 1:  # large gangs first, while there are nodes with room for all of them
             starting = starting[np.argsort(-scale[starting], kind="stable")]

@@ -62,13 +62,15 @@ class EngineOptions:
     """How the engine turns shares into rounds.
 
     `restart_seconds` is what it costs to stop a job and start it again elsewhere; decisions take it into account.
-    `entities` are the teams that policies know. `seed` is for policies that draw.
+    `entities` are the teams that policies know. `seed` is for policies that draw. `last_lease` is the highest number
+    that a lease ever had, for an engine that goes on where another stopped.
     """
 
     round_seconds: float = 360.0
     restart_seconds: float = 0.0
     entities: Mapping[str, Entity] = field(default_factory=dict)
     seed: int = 0
+    last_lease: int = 0
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.round_seconds) and self.round_seconds > 0):
@@ -111,7 +113,7 @@ class TrainingEngine:
         self._now = -math.inf
         self._round_end: float | None = None
         self._changed = False
-        self._leases = 0
+        self._leases = self.options.last_lease
         self._past: deque[tuple[Event, list[Command]]] = deque(maxlen=_STORY)
         self._handlers: dict[type, Callable[[Any], list[Command]]] = {
             RoundBegan: self._round_began,
@@ -173,7 +175,8 @@ class TrainingEngine:
             steps=math.inf if job.steps_left is None else job.steps_left,
             deadline=math.nan if event.deadline is None else event.deadline,
             team=self._team(job.entity),
-            kind=self._pair_rates.kind(job.job_type, job.scale_factor),
+            kind=self._pair_rates.kind(job.job_type if job.preemptible else None, job.scale_factor),
+            fixed=not job.preemptible,
         )
         self.jobs.pooled[-1] = rates @ self.workers.present
         self._changed = True

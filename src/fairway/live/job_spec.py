@@ -199,6 +199,7 @@ class JobSpec:
             slo_seconds=self.seconds_left(submitted),
             entity=self.team,
             job_type=self.job_type,
+            preemptible=self.preemptible,
         )
 
 
