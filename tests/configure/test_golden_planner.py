@@ -13,13 +13,17 @@ from fairway.configure.esg_search import search_group
 from fairway.configure.front import search_front
 from fairway.configure.shares import Shares
 from fairway.configure.tables import Tables
-from tests.configure.scenario import Scenario
+from fairway.sim.scenarios.esg_apps import esg_apps
+from fairway.sim.serverless_scenario import ServerlessScenario
+
+Golden = tuple[ServerlessScenario, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def golden(shared_data: Path) -> tuple[Scenario, list[dict[str, Any]]]:
+def golden(shared_data: Path) -> Golden:
     folder = shared_data / "esg-golden"
-    return Scenario(folder), json.loads((folder / "golden_planner.json").read_text())["cases"]
+    cases = json.loads((folder / "golden_planner.json").read_text())["cases"]
+    return esg_apps(apps="dag", noise=0.0, overhead_seconds=0.0), cases
 
 
 def answer(search: str, application: Application, platform: Platform, case: dict[str, Any]) -> Answer:
@@ -31,11 +35,11 @@ def answer(search: str, application: Application, platform: Platform, case: dict
 
 
 @pytest.mark.parametrize("search", ["front", "layered", "a-star"])
-def test_every_question_has_the_published_answer(golden: tuple[Scenario, list[dict[str, Any]]], search: str) -> None:
+def test_every_question_has_the_published_answer(golden: Golden, search: str) -> None:
     scenario, cases = golden
     assert len(cases) == 39
     for case in cases:
-        application = scenario.applications[case["app"]]
+        application = scenario.applications[case["app"]].application
         found = answer(search, application, scenario.platform, case)
         starts = [candidate.plan[case["node"]] for candidate in found.candidates]
         assert [list(start) for start in starts] == [triple for triple, _, _ in case["answers"]]
@@ -46,7 +50,7 @@ def test_every_question_has_the_published_answer(golden: tuple[Scenario, list[di
         assert Shares.of(application).share(case["node"]) == pytest.approx(case["share"], rel=1e-6)
 
 
-def test_the_scaled_weights_are_the_published_ones(golden: tuple[Scenario, list[dict[str, Any]]]) -> None:
+def test_the_scaled_weights_are_the_published_ones(golden: Golden) -> None:
     published = [
         [0.1617, 0.5468, 0.2914],
         [0.2630, 0.0721, 0.6650],
@@ -55,6 +59,6 @@ def test_the_scaled_weights_are_the_published_ones(golden: tuple[Scenario, list[
         [0.2328, 0.6516, 0.0638, 0.5879, 0.1156],
         [0.0831, 0.3480, 0.3230, 0.3230, 0.0953, 0.7663, 0.1506],
     ]
-    for application, weights in zip(golden[0].applications, published, strict=True):
-        shares = Shares.of(application)
+    for served, weights in zip(golden[0].applications, published, strict=True):
+        shares = Shares.of(served.application)
         assert [weight / shares.total for weight in shares.weights] == pytest.approx(weights, abs=6e-5)

@@ -24,7 +24,7 @@ def serving(
         typer.Option(
             metavar="NAME|FILE.yaml",
             help="Workflows and workers: [bold]compass-edge[/bold], [bold]trace-models[/bold] (one workflow for each "
-            "model of a trace), or a file.",
+            "model of a trace), [bold]esg-apps[/bold] (a serverless platform), or a file.",
             rich_help_panel="What to run",
         ),
     ] = "compass-edge",
@@ -34,7 +34,9 @@ def serving(
             "--scheduler",
             "-s",
             metavar="NAME[:OPTION,...]",
-            help="compass, jit, heft or hash, repeatable, with options such as compass:no-adjust. compass otherwise.",
+            help="Repeatable, with options, as in compass:no-adjust or esg:margin=0.1: compass, jit, heft, hash, which "
+            "place tasks; esg, front, infless, fast-gshare, orion, aquatope, which also choose batches and slices. "
+            "compass otherwise, esg for esg-apps.",
             show_default=False,
             rich_help_panel="What to run",
         ),
@@ -78,7 +80,7 @@ def serving(
         list[int] | None,
         typer.Option(
             metavar="N",
-            help="The seed of all that is drawn, repeatable; 0 otherwise.",
+            help="The seed of all that is drawn, repeatable; 0 otherwise, 1 for esg-apps.",
             show_default=False,
             rich_help_panel="What to run",
         ),
@@ -102,13 +104,15 @@ def serving(
         ),
     ] = None,
     noise: Annotated[
-        float,
+        float | None,
         typer.Option(
             metavar="CV",
-            help="Lognormal noise of run times: its coefficient of variation.",
+            help="Lognormal noise of run times: its coefficient of variation, 0 otherwise; for esg-apps the standard "
+            "deviation of the logarithm, 0.08 otherwise.",
+            show_default=False,
             rich_help_panel="How to run it",
         ),
-    ] = 0.0,
+    ] = None,
     eviction: Annotated[
         str | None,
         typer.Option(
@@ -142,6 +146,78 @@ def serving(
             rich_help_panel="How to run it",
         ),
     ] = 0.1,
+    load: Annotated[
+        str | None,
+        typer.Option(
+            metavar="light|normal|heavy|surge",
+            help="How fast requests come; normal otherwise.",
+            show_default=False,
+            rich_help_panel="For esg-apps",
+        ),
+    ] = None,
+    slo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="strict|moderate|relaxed",
+            help="0.8, 1 or 1.2 times the time on one CPU and one slice; moderate otherwise.",
+            show_default=False,
+            rich_help_panel="For esg-apps",
+        ),
+    ] = None,
+    apps: Annotated[
+        str | None,
+        typer.Option(
+            metavar="chains|dag",
+            help="Four chains, or these and two graphs; chains otherwise.",
+            show_default=False,
+            rich_help_panel="For esg-apps",
+        ),
+    ] = None,
+    warmup: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Requests that arrive before do not count; 60s otherwise.",
+            show_default=False,
+            rich_help_panel="For esg-apps",
+        ),
+    ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="For how long requests arrive that count; 300s otherwise.",
+            show_default=False,
+            rich_help_panel="For esg-apps",
+        ),
+    ] = None,
+    overhead: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME|measured",
+            help="How long each task waits for its decision: 1ms otherwise; measured: what it really took.",
+            show_default=False,
+            rich_help_panel="For esg-apps",
+        ),
+    ] = None,
+    containers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="all|N[,held][,no-prewarm]",
+            help="How many idle containers of each function each invoker starts with; all otherwise: nothing is cold.",
+            show_default=False,
+            rich_help_panel="For esg-apps",
+        ),
+    ] = None,
+    container_limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="For how many containers an invoker has memory; any number otherwise.",
+            show_default=False,
+            rich_help_panel="For esg-apps",
+        ),
+    ] = None,
     processes: Annotated[
         int | None,
         typer.Option(
@@ -186,11 +262,54 @@ def serving(
 
     fairway simulate serving --scenario scenario.yaml --arrivals gamma:4 --rate 20
     --staleness load=10ms,cache=100ms --fail w2@10s-25s --json -
+
+    fairway simulate serving --scenario esg-apps --load normal --slo strict
+    -s esg:margin=0.1 -s front -s orion --seed 1 --seed 2 --report report.html
     """
     from fairway.cli import simulate_serving_options as options
     from fairway.cli.simulate_training_options import check_outputs
 
     check_outputs(json_to, report)
+    serverless = {
+        "load": load,
+        "slo": slo,
+        "apps": apps,
+        "warmup": warmup,
+        "duration": duration,
+        "overhead": overhead,
+        "containers": containers,
+        "container_limit": container_limit,
+    }
+    if scenario == options.ESG_APPS:
+        from fairway.cli.simulate_serverless import AskedServerless, run_serverless
+
+        others = {
+            "--workers": workers,
+            "--rate": rate,
+            "--arrivals": None if arrivals == "poisson" else arrivals,
+            "--requests": requests,
+            "--slo-scale": None if slo_scale == 1.0 else slo_scale,
+            "--staleness": staleness,
+            "--eviction": eviction,
+            "--nic-queues": nic_queues or None,
+            "--fail": fail,
+            "--detection": None if detection == "300ms" else detection,
+            "--discard": None if discard == 0.1 else discard,
+        }
+        run_serverless(
+            AskedServerless(
+                schedulers=tuple(scheduler or ("esg",)),
+                seeds=tuple(seed or ()),
+                processes=processes,
+                others={name: value for name, value in others.items() if value is not None},
+                **{name: value for name, value in {**serverless, "noise": noise}.items() if value is not None},  # type: ignore[arg-type]
+            ),
+            json_to,
+            report,
+            quiet=quiet,
+        )
+        return
+    options.refuse_serverless(serverless)
     asked = options.Asked(
         scenario=scenario,
         schedulers=tuple(scheduler or ("compass",)),
@@ -200,7 +319,7 @@ def serving(
         requests=requests,
         slo_scale=slo_scale,
         staleness=staleness,
-        noise=noise,
+        noise=0.0 if noise is None else noise,
         discard=discard,
         eviction=eviction,
         nic_queues=nic_queues,

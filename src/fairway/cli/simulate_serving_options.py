@@ -8,18 +8,25 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from fairway.configure.configurators import CONFIGURATORS
+from fairway.configure.registry import configurator_of
 from fairway.errors import InputError
 from fairway.options import nearest
 from fairway.place.registry import scheduler_of
+from fairway.place.schedulers import SCHEDULERS
 from fairway.sim.failures import Failure
 from fairway.sim.navigator import is_compat
 from fairway.sim.scenario import Scenario
 from fairway.sim.serving import ServingOptions
-from fairway.sim.serving_workload import ServingRun, ServingWorkload
+from fairway.sim.serving_workload import ServingRun, ServingWorkload, is_configurator
+
+ESG_APPS = "esg-apps"
+"""The scenario of a serverless platform, which has options of its own (`simulate_serverless`)."""
 
 _DURATION = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(us|µs|ms|s|min)?\s*")
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, None: 1.0}
@@ -97,6 +104,12 @@ class Plan:
 def plan_of(asked: Asked) -> Plan:
     """Check everything that can be checked beforehand, and plan the runs: seed by seed, scheduler by scheduler."""
     for scheduler in asked.schedulers:
+        if is_configurator(scheduler):
+            configurator_of(scheduler)
+            continue
+        if (name := scheduler.partition(":")[0].strip()) not in SCHEDULERS:
+            known = (*SCHEDULERS, *CONFIGURATORS)
+            raise InputError(f"scheduler '{name}' is not known{nearest(name, known)}; known: {', '.join(known)}")
         scheduler_of(scheduler)
         if is_compat(scheduler) and asked.arrivals != "clients":
             raise InputError(
@@ -122,6 +135,13 @@ def plan_of(asked: Asked) -> Plan:
             labels.append(f"{scheduler}, seed {seed}" if len(asked.seeds) > 1 else scheduler)
     notes = (trace.summary(),) if trace is not None else ()
     return Plan(tuple(runs), tuple(labels), workload.number, notes)
+
+
+def refuse_serverless(given: Mapping[str, object]) -> None:
+    """Refuse options of a serverless platform where there is none."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"--{name.replace('_', '-')}: belongs to --scenario {ESG_APPS}; leave it out, or add that")
 
 
 def _options(asked: Asked) -> ServingOptions:

@@ -8,7 +8,7 @@ seconds and a fetch milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from fairway.configure.application import Application
 from fairway.configure.arrays import BoolArray
@@ -19,11 +19,10 @@ from fairway.configure.queues import Queue
 def near_the_data(application: Application, queue: Queue, jobs: int, cpu: int, gpu: int, invokers: Invokers) -> int:
     """The invoker for a task of the oldest jobs, -1 if it fits nowhere."""
     for among in _warm_first(queue, invokers):
-        invoker = _near(application, queue, jobs, cpu, gpu, invokers, among)
-        if invoker == NOWHERE:
-            invoker = int(best_fit(invokers.free_cpu, invokers.free_gpu, cpu, gpu, among))
-        if invoker != NOWHERE:
-            return invoker
+        anywhere = int(best_fit(invokers.free_cpu, invokers.free_gpu, cpu, gpu, among))
+        if anywhere != NOWHERE:  # otherwise there is no need to look where the data is
+            near = _near(application, queue, jobs, cpu, gpu, invokers, among)
+            return anywhere if near == NOWHERE else near
     return NOWHERE
 
 
@@ -60,7 +59,5 @@ def _near(
     return NOWHERE
 
 
-def _warm_first(queue: Queue, invokers: Invokers) -> Iterator[BoolArray]:
-    if queue.warm is not None:
-        yield queue.warm
-    yield invokers.everywhere
+def _warm_first(queue: Queue, invokers: Invokers) -> tuple[BoolArray, ...]:
+    return (invokers.everywhere,) if queue.warm is None else (queue.warm, invokers.everywhere)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -74,13 +75,17 @@ class Profile:
     def __len__(self) -> int:
         return len(self.batch)
 
+    @cached_property
+    def _listed(self) -> tuple[Configuration, ...]:
+        return tuple(map(Configuration, self.batch.tolist(), self.cpu.tolist(), self.gpu.tolist()))
+
     def configurations(self) -> list[Configuration]:
         """All configurations, in order."""
-        return list(map(Configuration, self.batch.tolist(), self.cpu.tolist(), self.gpu.tolist()))
+        return list(self._listed)
 
     def configuration(self, number: int) -> Configuration:
         """The configuration at this position."""
-        return Configuration(int(self.batch[number]), int(self.cpu[number]), int(self.gpu[number]))
+        return self._listed[number]
 
     def seconds_of(self, batch: int, cpu: int, gpu: int) -> float:
         """The time of these sizes: by the formula, or that of the next larger batch on the same CPUs and slices.

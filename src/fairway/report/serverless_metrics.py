@@ -30,6 +30,9 @@ class ServerlessSummary(TypedDict):
     requests: int
     requests_arrived: int
     completed: int
+    refused: int
+    retried: int
+    skipped_rows: int
     latency_seconds: Distribution
     slowdown: Distribution
     latency_of_slo: Distribution
@@ -81,6 +84,9 @@ def summarize_serverless(record: ServerlessRecord) -> ServerlessSummary:
         "requests": many,
         "requests_arrived": len(requests),
         "completed": int((counted & np.isfinite(requests.finish)).sum()),
+        "refused": 0,
+        "retried": 0,
+        "skipped_rows": 0,
         "latency_seconds": distribution(latencies(record, everything)),
         "slowdown": distribution(latencies(record, everything) / _by_request(record, "lower_bound_seconds")),
         "latency_of_slo": distribution(latencies(record, everything) / _by_request(record, "slo_seconds")),

@@ -90,12 +90,18 @@ class ServerlessContainers:
         return len(self.start)
 
 
+NO_CONTAINERS = ServerlessContainers(
+    np.empty(0), np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
+)
+"""Nothing was cold."""
+
+
 @dataclass(frozen=True, eq=False)
 class ServerlessRecord:
     """A whole run. `settings` are what is needed to repeat it, by the names of the command's options.
 
-    Requests that arrive in `window` (seconds) count. `cpu` and `gpu` are those of one invoker. `noise` is what the engine
-    measured. `decision_seconds` is the real time that each decision took. `prices_known` is False where costs mean
+    Requests that arrive in `window` (seconds) count. `cpu` and `gpu` are those of one invoker; `noise` is as measured.
+    `decision_seconds` is the real time that each decision took. `prices_known` is False where costs mean
     nothing.
     """
 

@@ -5,14 +5,16 @@ The terminal's table and the page's are made of these rows, so that they can't t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
-from fairway.report.serving_metrics import ServingSummary
 from fairway.report.training_comparison import NOTHING, digits
 
 Kind = Literal["seconds", "percent", "number", "joules", "dollars"]
+
+Summary: TypeAlias = Mapping[str, Any]
+"""The numbers of a run, of servers or of a serverless platform."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Measure:
     meaning: str
     kind: Kind
     better: Literal["less", "more"] | None
-    of: Callable[[ServingSummary], float | None]
+    of: Callable[[Summary], float | None]
 
 
 MEASURES: tuple[Measure, ...] = (
@@ -59,7 +61,7 @@ class Row:
     """A scheduler's cells, in the order of the measures."""
 
     scheduler: str
-    runs: tuple[ServingSummary, ...]
+    runs: tuple[Summary, ...]
     cells: tuple[Cell, ...]
 
 
@@ -104,12 +106,12 @@ class ServingComparison:
         return notes
 
 
-def compare_serving(runs: Sequence[ServingSummary]) -> ServingComparison:
+def compare_serving(runs: Sequence[Summary], columns: Sequence[Measure] = MEASURES) -> ServingComparison:
     """Put runs side by side; schedulers stay in the order in which they first come."""
-    groups: dict[str, list[ServingSummary]] = {}
+    groups: dict[str, list[Summary]] = {}
     for run in runs:
         groups.setdefault(run["scheduler"], []).append(run)
-    measures = tuple(measure for measure in MEASURES if any(measure.of(run) is not None for run in runs))
+    measures = tuple(measure for measure in columns if any(measure.of(run) is not None for run in runs))
     means = {measure.title: {name: _mean(measure, members) for name, members in groups.items()} for measure in measures}
     return ServingComparison(
         tuple(
@@ -122,7 +124,7 @@ def compare_serving(runs: Sequence[ServingSummary]) -> ServingComparison:
     )
 
 
-def _cell(measure: Measure, means: dict[str, float | None], name: str, runs: Sequence[ServingSummary]) -> Cell:
+def _cell(measure: Measure, means: dict[str, float | None], name: str, runs: Sequence[Summary]) -> Cell:
     known = [mean for mean in means.values() if mean is not None]
     own = means[name]
     values = [value for run in runs if (value := measure.of(run)) is not None]
@@ -134,7 +136,7 @@ def _cell(measure: Measure, means: dict[str, float | None], name: str, runs: Seq
     return Cell(own, spread, best)
 
 
-def _mean(measure: Measure, runs: Sequence[ServingSummary]) -> float | None:
+def _mean(measure: Measure, runs: Sequence[Summary]) -> float | None:
     known = [value for run in runs if (value := measure.of(run)) is not None]
     return sum(known) / len(known) if known else None
 

@@ -103,10 +103,11 @@ def _header(runs: Sequence[ServingShown], comparison: ServingComparison, shown: 
     )
     links = "".join(f'<a href="#about-{name}">{_SECTIONS[name][1]}</a>' for name in shown)
     links += '<a href="#about-timeline">workers</a><a href="#about-settings">settings</a>'
+    looks = {run.record.scheduler: (run.colour, run.dash) for run in runs}
     return (
         f'<header><h1>{escape(_title(runs))}<span class="badge">simulated</span></h1>'
         f'<p class="quiet">{escape(about)}.</p><p class="finding">{escape(_finding(comparison))}</p>'
-        f"{_table(runs, comparison)}<nav>{links}</nav></header>"
+        f"{comparison_table(looks, comparison)}<nav>{links}</nav></header>"
     )
 
 
@@ -123,8 +124,8 @@ def _finding(comparison: ServingComparison) -> str:
     return f"{told}; {worst} in {digits(means[worst])} times."
 
 
-def _table(runs: Sequence[ServingShown], comparison: ServingComparison) -> str:
-    looks = {run.record.scheduler: (run.colour, run.dash) for run in runs}
+def comparison_table(looks: Mapping[str, tuple[str, str]], comparison: ServingComparison) -> str:
+    """The numbers side by side, and what they leave out; `looks` has the colour and the dash of each scheduler."""
     head = ["<th scope=col>scheduler</th>"]
     for measure in comparison.measures:
         head.append(f'<th scope=col title="{escape(measure.meaning)}">{escape(comparison.title(measure))}</th>')

@@ -8,17 +8,16 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fairway.report.serving_comparison import ServingComparison, compare_serving
-from fairway.report.serving_metrics import ServingSummary
+from fairway.report.serving_comparison import MEASURES, Measure, ServingComparison, Summary, compare_serving
 from fairway.report.training_comparison import digits
 
-_ON_THE_PAGE = frozenset({"energy"})
+_ON_THE_PAGE = frozenset({"energy", "p50 latency", "CPU busy", "local"})
 """What the page and the JSON have, and a terminal has no room for."""
 
 
-def serving_table(runs: Sequence[ServingSummary]) -> Table:
+def serving_table(runs: Sequence[Summary], columns: Sequence[Measure] = MEASURES) -> Table:
     """A row for each scheduler, the best of each column bold; several seeds are averaged, with ±."""
-    comparison = compare_serving(runs)
+    comparison = compare_serving(runs, columns)
     shown = [
         place
         for place, measure in enumerate(comparison.measures)
@@ -43,7 +42,7 @@ def serving_table(runs: Sequence[ServingSummary]) -> Table:
     return table
 
 
-def _some_idle(runs: Sequence[ServingSummary]) -> bool:
+def _some_idle(runs: Sequence[Summary]) -> bool:
     return any(run["workers_used"] < run["workers"] for run in runs)
 
 

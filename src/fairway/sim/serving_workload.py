@@ -1,7 +1,8 @@
 """What a serving run is given, in a few words, and the run itself: made anew in whichever process does it.
 
 A scenario is named or a file; requests are drawn or come from a trace. `compat` schedulers run as in the experiment of
-Compass's authors (`navigator`), all others with the serving engine.
+Compass's authors (`navigator`); those that choose configurations run on invokers (`configured_on_workers`), all others
+with the serving engine.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from fairway.configure.configurators import CONFIGURATORS
 from fairway.errors import InputError
 from fairway.options import nearest
 from fairway.report.serving_record import ServingRecord
 from fairway.sim import arrivals as draw
 from fairway.sim.arrivals import Arrivals
+from fairway.sim.configured_on_workers import simulate_configured
 from fairway.sim.navigator import is_compat, simulate_navigator
 from fairway.sim.scenario import Scenario
 from fairway.sim.scenario_file import parse_scenario
@@ -102,6 +105,11 @@ class ServingWorkload:
         raise InputError(f"--arrivals: '{self.arrivals}' given, expected one of {', '.join(_KINDS)}{hint}")
 
 
+def is_configurator(scheduler: str) -> bool:
+    """Whether a scheduler chooses configurations, not only workers."""
+    return scheduler.partition(":")[0].strip() in CONFIGURATORS
+
+
 @dataclass(frozen=True, slots=True)
 class ServingRun:
     """One scheduler on one workload. `settings` go into the record: what is needed to repeat the run."""
@@ -121,11 +129,12 @@ class ServingRun:
         workload = self.workload
         scenario = workload.make_scenario()
         told = {"settings": self.settings, "progress": progress}
-        if is_compat(self.scheduler):
+        if not is_configurator(self.scheduler) and is_compat(self.scheduler):
             rate = 2.0 if workload.rate is None else workload.rate
             return simulate_navigator(scenario, workload.number, rate, self.scheduler, self.options, **told)  # type: ignore[arg-type]
         arrivals = workload.make_arrivals(scenario, self.options.seed)
-        record = simulate_serving(scenario, arrivals, self.scheduler, self.options, **told)  # type: ignore[arg-type]
+        simulate = simulate_configured if is_configurator(self.scheduler) else simulate_serving
+        record = simulate(scenario, arrivals, self.scheduler, self.options, **told)  # type: ignore[arg-type]
         trace = workload.read_trace()
         return record if trace is None else replace(record, skipped_rows=len(trace.skipped))
 
