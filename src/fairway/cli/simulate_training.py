@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairway.cli.output import STDOUT, write_json
+from fairway.cli.simulate_options import JsonTo, Processes, Quiet, Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,38 +127,10 @@ def training(
             rich_help_panel="How to run it",
         ),
     ] = None,
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Runs at the same time; one per core otherwise.",
-            show_default=False,
-            rich_help_panel="How to run it",
-        ),
-    ] = None,
-    json_to: Annotated[
-        str | None,
-        typer.Option(
-            "--json",
-            metavar="-|FILE",
-            help="Print JSON instead of the table (-), or write it to a file.",
-            show_default=False,
-            rich_help_panel="Results",
-        ),
-    ] = None,
-    report: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE.html",
-            help="Write one page with charts, which opens without a network.",
-            show_default=False,
-            rich_help_panel="Results",
-        ),
-    ] = None,
-    quiet: Annotated[
-        bool,
-        typer.Option("--quiet", "-q", help="Print results and errors only.", rich_help_panel="Results"),
-    ] = False,
+    processes: Processes = None,
+    json_to: JsonTo = None,
+    report: Report = None,
+    quiet: Quiet = False,
 ) -> None:
     """Run training jobs under one or more policies, and compare.
 

@@ -5,7 +5,6 @@ Figures have no colours of paper, text or grid: the page adds those of its light
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +13,13 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from fairway.report.looks import looks_of
 from fairway.report.serverless_metrics import ServerlessSummary, counts, latencies, summarize_serverless
 from fairway.report.serverless_record import FloatArray, ServerlessRecord
 from fairway.report.training_charts import Figure, plotly_text, short
-from fairway.report.training_runs import DASHES, POLICY_COLOURS
 
 MOST_POINTS = 400
 _INTERVALS = 90
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star", "pentagon")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,26 +36,13 @@ class ServerlessShown:
 
 
 def shown_serverless(records: Sequence[ServerlessRecord]) -> list[ServerlessShown]:
-    """Name the runs by scheduler, by seed too where a scheduler has several; runs of one share a colour."""
-    names = list(dict.fromkeys(record.scheduler for record in records))
-    repeated = Counter(record.scheduler for record in records)
-    shown: list[ServerlessShown] = []
-    for record in records:
-        summary = summarize_serverless(record)
-        place = names.index(record.scheduler)
-        several = repeated[record.scheduler] > 1
-        shown.append(
-            ServerlessShown(
-                record,
-                summary,
-                f"{record.scheduler}, seed {summary['seed']}" if several else record.scheduler,
-                POLICY_COLOURS[place % len(POLICY_COLOURS)],
-                DASHES[place // len(POLICY_COLOURS) % len(DASHES)],
-                _SYMBOLS[place % len(_SYMBOLS)],
-                first=all(run.record.scheduler != record.scheduler for run in shown),
-            )
-        )
-    return shown
+    """The runs by scheduler and seed, as `looks` names them."""
+    summaries = [summarize_serverless(record) for record in records]
+    looks = looks_of([(record.scheduler, summary["seed"]) for record, summary in zip(records, summaries, strict=True)])
+    return [
+        ServerlessShown(record, summary, look.label, look.colour, look.dash, look.symbol, first=look.first)
+        for record, summary, look in zip(records, summaries, looks, strict=True)
+    ]
 
 
 def trade_chart(runs: Sequence[ServerlessShown]) -> Figure | None:

@@ -6,7 +6,6 @@ and entities in any text, so names from outside go through `plotly_text`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +15,10 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from fairway.report.intervals import held_between
+from fairway.report.looks import looks_of
 from fairway.report.serving_metrics import ServingSummary, latencies, slowdowns, summarize_serving
 from fairway.report.serving_record import FloatArray, ServingRecord
 from fairway.report.training_charts import Figure, plotly_text, short
-from fairway.report.training_runs import DASHES, POLICY_COLOURS
 
 MOST_POINTS = 400
 MOST_PANELS = 6
@@ -41,25 +40,13 @@ class ServingShown:
 
 
 def shown_serving(records: Sequence[ServingRecord]) -> list[ServingShown]:
-    """Name the runs by scheduler, by seed too where a scheduler has several; runs of one share a colour."""
-    names = list(dict.fromkeys(record.scheduler for record in records))
-    repeated = Counter(record.scheduler for record in records)
-    shown: list[ServingShown] = []
-    for record in records:
-        summary = summarize_serving(record)
-        place = names.index(record.scheduler)
-        several = repeated[record.scheduler] > 1
-        shown.append(
-            ServingShown(
-                record,
-                summary,
-                f"{record.scheduler}, seed {summary['seed']}" if several else record.scheduler,
-                POLICY_COLOURS[place % len(POLICY_COLOURS)],
-                DASHES[place // len(POLICY_COLOURS) % len(DASHES)],
-                first=all(run.record.scheduler != record.scheduler for run in shown),
-            )
-        )
-    return shown
+    """The runs by scheduler and seed, as `looks` names them."""
+    summaries = [summarize_serving(record) for record in records]
+    looks = looks_of([(record.scheduler, summary["seed"]) for record, summary in zip(records, summaries, strict=True)])
+    return [
+        ServingShown(record, summary, look.label, look.colour, look.dash, first=look.first)
+        for record, summary, look in zip(records, summaries, looks, strict=True)
+    ]
 
 
 def latency_curves(runs: Sequence[ServingShown]) -> Figure | None:

@@ -1,0 +1,40 @@
+"""The options that all commands of `fairway simulate` share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Runs at the same time; one per core otherwise.",
+        show_default=False,
+        rich_help_panel="How to run it",
+    ),
+]
+JsonTo = Annotated[
+    str | None,
+    typer.Option(
+        "--json",
+        metavar="-|FILE",
+        help="Print JSON instead of the table (-), or write it to a file.",
+        show_default=False,
+        rich_help_panel="Results",
+    ),
+]
+Report = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE.html",
+        help="Write one page with charts, which opens without a network.",
+        show_default=False,
+        rich_help_panel="Results",
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Print results and errors only.", rich_help_panel="Results"),
+]
