@@ -11,10 +11,13 @@ sharing is left when only a fifth of the co-location rates is measured (4 accele
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
 
+from benchmarks._recorded_runs import differences
 from benchmarks._report import Options, Result
 from benchmarks._report import run as report
 from benchmarks._training_runs import WINDOW, mean_hours, run
@@ -56,11 +59,24 @@ def measure(options: Options) -> Iterator[Result]:
         asked = TrainingOptions(window=(50, 80), compat="gavel")
         yield Result("quick run", "h", mean_hours(run("rate=4.0,seed=0", "max-min-fairness", asked)))
         return
+    yield from recorded()
     for row in ROWS:
         yield _compared(row, mean_hours(run(row.jobs, row.policy, COMPAT)))
     yield static()
     yield from our_engine()
     yield estimates()
+
+
+def recorded() -> Iterator[Result]:
+    """How far we are from the recorded runs of the original's own simulator, where they are at hand."""
+    data = Path(os.environ.get("FAIRWAY_SHARED_DATA", ""))
+    if not (data / "gavel-golden/sim_cases.json").is_file():
+        return
+    found = list(differences(data))
+    for name, column in (("completion times", 1), ("makespans", 2)):
+        sizes = [100 * abs(run[column]) for run in found]
+        yield Result(f"recorded runs: {name} differ by, mean", "%", mean(sizes), target=3.0, extra={"runs": len(found)})
+        yield Result(f"recorded runs: {name} differ by, most", "%", max(sizes), target=8.0)
 
 
 def _compared(row: Published, hours: float) -> Result:

@@ -49,7 +49,7 @@ def test_ours_pass(name: str) -> None:
 
 
 def test_aquatope_passes() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="the rival Aquatope needs the extra `aquatope`")
     check_configurator(configurator_of("aquatope:bootstrap=6,rounds=1"), seeds=range(1))
 
 

@@ -77,7 +77,7 @@ def test_batches_are_raised_while_that_saves_and_is_in_time() -> None:
 
 
 def test_bayesian_optimisation_finds_a_good_plan_and_repeats_itself() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="the rival Aquatope needs the extra `aquatope`")
     judged = samples(0.8)
     plans = [trained_plan(judged.application, NOISY, np.random.default_rng(3), 30, 6) for _ in range(2)]
     assert plans[0] == plans[1]
@@ -87,7 +87,7 @@ def test_bayesian_optimisation_finds_a_good_plan_and_repeats_itself() -> None:
 
 
 def test_what_cannot_be_in_time_gets_the_fastest_trial() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="the rival Aquatope needs the extra `aquatope`")
     hopeless = application(0.01)
     plan = trained_plan(hopeless, NOISY, np.random.default_rng(3), 10, 2)
     assert all(configuration in hopeless.profiles[0].configurations() for configuration in plan)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks._recorded_runs import differences
 from fairway.cluster import Cluster
 from fairway.errors import InputError
 from fairway.jobs import Job
@@ -97,6 +98,15 @@ def test_a_published_run_comes_to_the_same_times(
     jct = record.jobs.finish - record.jobs.arrival
     assert float(np.nanmean(jct)) == pytest.approx(expected["avg_jct_seconds"], rel=0.03)
     assert record.makespan_seconds == pytest.approx(expected["makespan_seconds"], rel=0.03)
+
+
+def test_all_published_runs_come_within_3_percent_on_average_and_8_each(shared_data: Path) -> None:
+    found = list(differences(shared_data))
+    assert len(found) == 43
+    for column in (1, 2):
+        sizes = [abs(run[column]) for run in found]
+        assert float(np.mean(sizes)) < 0.03
+        assert max(sizes) < 0.08
 
 
 def test_leases_of_a_run_never_overlap_on_a_worker(
