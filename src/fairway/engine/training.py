@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ from fairway.engine.training_messages import (
     JobCancelled,
     JobFailed,
     JobFinished,
+    JobResumed,
+    LeaseResumed,
     PricesChanged,
     RateMeasured,
     Refuse,
@@ -44,6 +46,7 @@ from fairway.engine.training_messages import (
     StepsCounted,
     WorkersJoined,
     WorkersLeft,
+    WorkersReturned,
 )
 from fairway.engine.worker_pool import WorkerPool
 from fairway.errors import FairwayError, InputError
@@ -99,6 +102,7 @@ class TrainingEngine:
         self.solves = 0
         self.rounds = 0
         self._cluster = cluster
+        self._described: dict[str, Job] = {}
         self._column = {name: column for column, name in enumerate(self.types)}
         self._prices = np.array([cluster.prices[name] for name in self.types]) if cluster.prices else None
         self._entities = dict(self.options.entities)
@@ -118,11 +122,14 @@ class TrainingEngine:
         self._handlers: dict[type, Callable[[Any], list[Command]]] = {
             RoundBegan: self._round_began,
             JobArrived: self._job_arrived,
+            JobResumed: self._job_arrived,
+            LeaseResumed: self._lease_resumed,
             JobFinished: self._job_left,
             JobCancelled: self._job_left,
             JobFailed: self._job_failed,
             WorkersJoined: self._workers_joined,
             WorkersLeft: self._workers_left,
+            WorkersReturned: self._workers_returned,
             RateMeasured: self._rate_measured,
             StepsCounted: self._steps_counted,
             PricesChanged: self._prices_changed,
@@ -158,7 +165,7 @@ class TrainingEngine:
 
     # What happens to jobs
 
-    def _job_arrived(self, event: JobArrived) -> list[Command]:
+    def _job_arrived(self, event: JobArrived | JobResumed) -> list[Command]:
         job = event.job
         if job.id in self.jobs:
             raise TransitionError(f"job '{job.id}' arrives but is here already:\n{self.story(job.id)}")
@@ -167,7 +174,7 @@ class TrainingEngine:
             return [Refuse(job.id, self._why_not(job))]
         self.jobs.add(
             job.id,
-            time=event.time,
+            time=event.arrived if isinstance(event, JobResumed) else event.time,
             rates=rates,
             spread=spread,
             scale=job.scale_factor,
@@ -179,7 +186,12 @@ class TrainingEngine:
             fixed=not job.preemptible,
         )
         self.jobs.pooled[-1] = rates @ self.workers.present
+        self._described[job.id] = job
         self._changed = True
+        if isinstance(event, JobResumed):
+            self.jobs.since[-1], self.jobs.isolated[-1] = event.time, event.isolated_seconds
+            self.jobs.shares[-1] = [event.shares.get(name, 0.0) for name in self.types]
+            self.jobs.owed[-1] = [event.owed.get(name, 0.0) for name in self.types]
         if self._round_end is None:
             self._round_end = event.time
             return [BeginRound(event.time)]
@@ -191,6 +203,7 @@ class TrainingEngine:
         commands.append(Retire(event.job, float(self.jobs.isolated[position])))
         self._rounds.forget(int(self.jobs.number[position]))
         self.jobs.remove(position)
+        del self._described[event.job]
         self._changed = True
         return commands + self._backfill()
 
@@ -213,10 +226,73 @@ class TrainingEngine:
         other = int(jobs.positions(np.array([beside]))[0])
         self._leases += 1
         workers, spread = self.workers.hand_over(column, lease, self._leases)
-        self._run((other,), column, spread, restart=False)
+        self._run((other,), self._leases, column, spread, restart=False)
         self._rounds.part(jobs, other, column)
         both = tuple(jobs.ids[member] for member in sorted((position, other)))
         return [Revoke(lease, both, restart=False), self._grant((other,), column, workers, spread, restart=False)]
+
+    def _lease_resumed(self, event: LeaseResumed) -> list[Command]:
+        column = self._type(event.accelerator)
+        missing = [job for job in event.jobs if job not in self.jobs]
+        if missing or not self.workers.hold(column, event.workers, event.lease):
+            raise TransitionError(f"{event}, but {f'job {missing[0]!r}' if missing else 'a worker'} cannot be held")
+        members = tuple(self.jobs.position(job) for job in event.jobs)
+        self._leases = max(self._leases, event.lease)
+        self._run(members, event.lease, column, event.spread, restart=False)
+        for member in members:
+            self.jobs.since[member] = event.time
+            self._rounds.part(self.jobs, member, column)
+        return []
+
+    def resumption(self) -> list[Event]:
+        """What to tell a new engine, made with the same cluster, policy and options, for it to go on from here.
+
+        What pairs are owed is not passed on: their members are owed it alone when the next decision comes.
+        """
+        jobs, now = self.jobs, self._now
+        events: list[Event] = []
+        for column, name in enumerate(self.types):
+            if joined := self.workers.count(column) - self._cluster.workers[name]:
+                events.append(WorkersJoined(now, name, joined))
+        leases: dict[int, list[int]] = {}
+        for position, name in enumerate(jobs.ids):
+            deadline = float(jobs.deadline[position])
+            events.append(
+                JobResumed(
+                    now,
+                    self._described_now(position),
+                    float(jobs.arrival[position]),
+                    None if math.isnan(deadline) else deadline,
+                    float(jobs.isolated[position]),
+                    self._by_type(jobs.shares[position]),
+                    self._by_type(jobs.owed[position]),
+                )
+            )
+            if jobs.lease[position] != NONE:
+                leases.setdefault(int(jobs.lease[position]), []).append(position)
+        for lease, members in leases.items():
+            column = int(jobs.on[members[0]])
+            workers, names = self.workers.held_by(column, lease), tuple(jobs.ids[member] for member in members)
+            spread = self.workers.spans_nodes(column, workers)
+            events.append(LeaseResumed(now, lease, names, self.types[column], workers, spread))
+        for column, name in enumerate(self.types):
+            if gone := self.workers.gone(column):
+                events.append(WorkersLeft(now, name, gone, drain=True))
+        return events
+
+    def _described_now(self, position: int) -> Job:
+        """A job as it was described, with what is left of it and the rates that are known by now."""
+        jobs = self.jobs
+        left = float(jobs.left[position])
+        return replace(
+            self._described[jobs.ids[position]],
+            throughputs=self._by_type(jobs.rates[position]),
+            spread_throughputs=self._by_type(jobs.spread[position]),
+            steps_left=None if math.isinf(left) else left,
+        )
+
+    def _by_type(self, values: FloatArray) -> dict[str, float]:
+        return dict(zip(self.types, values.tolist(), strict=True))
 
     # What happens to workers, rates and prices
 
@@ -225,16 +301,28 @@ class TrainingEngine:
         self._workers_changed()
         return self._backfill()
 
+    def _workers_returned(self, event: WorkersReturned) -> list[Command]:
+        self.workers.come_back(self._type(event.accelerator), event.workers)
+        self._workers_changed()
+        return self._backfill()
+
     def _workers_left(self, event: WorkersLeft) -> list[Command]:
         column = self._type(event.accelerator)
         commands: list[Command] = []
-        for lease in self.workers.leave(column, event.workers):
+        kept = self._kept_to_the_end(column, event.workers) if event.drain else []
+        for lease in self.workers.leave(column, event.workers, except_held_by=kept):
             held = np.flatnonzero(self.jobs.lease == lease)
-            commands.append(Revoke(lease, tuple(self.jobs.ids[position] for position in held), restart=False))
+            names = tuple(self.jobs.ids[position] for position in held)
+            commands.append(Revoke(lease, names, restart=event.drain))
             self._stop(held)
             self.workers.give_back(column, lease)
         self._workers_changed()
         return commands + self._backfill()
+
+    def _kept_to_the_end(self, column: int, workers: tuple[int, ...]) -> list[int]:
+        """The leases on these workers whose jobs are not to be stopped."""
+        fixed = set(self.jobs.lease[self.jobs.fixed > 0].tolist())
+        return [lease for lease in self.workers.holders(column, workers) if lease in fixed]
 
     def _workers_changed(self) -> None:
         self.jobs.pooled = self.jobs.rates @ self.workers.present
@@ -338,7 +426,7 @@ class TrainingEngine:
         for members, column in zip(chosen.started, chosen.columns, strict=True):
             self._leases += 1
             workers, spread = self.workers.take(column, int(jobs.scale[members[0]]), self._leases)
-            self._run(members, column, spread, restart=True)
+            self._run(members, self._leases, column, spread, restart=True)
             commands.append(self._grant(members, column, workers, spread, restart=True))
         return commands
 
@@ -349,8 +437,8 @@ class TrainingEngine:
         names = tuple([self.jobs.ids[member] for member in members])
         return Grant(self._leases, names, self.types[column], workers, self._round_end, restart, spread)
 
-    def _run(self, members: tuple[int, ...], column: int, spread: bool, *, restart: bool) -> None:
-        """Write down that these jobs, one or two that share, hold the last lease."""
+    def _run(self, members: tuple[int, ...], lease: int, column: int, spread: bool, *, restart: bool) -> None:
+        """Write down that these jobs, one or two that share, hold a lease."""
         rows = self.jobs.rows
         together = self._pair_rates.of(*self.jobs.kind[list(members)]) if len(members) == 2 else None
         for side, member in enumerate(members):
@@ -359,7 +447,7 @@ class TrainingEngine:
                 row["beside"], row["rate"] = rows["number"][members[1 - side]], together[column, side]
             else:
                 row["beside"], row["rate"] = NONE, row["spread" if spread else "rates"][column]
-            row["on"], row["lease"] = column, self._leases
+            row["on"], row["lease"] = column, lease
             if restart:
                 row["since"] = self._now + self.options.restart_seconds
 

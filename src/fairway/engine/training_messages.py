@@ -8,7 +8,7 @@ A worker is named by its accelerator type and its number within it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fairway.jobs import Job
@@ -21,6 +21,35 @@ class JobArrived:
     time: float
     job: Job
     deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobResumed:
+    """A job is back that another engine, or this one, had before; it keeps its place and what it is owed.
+
+    `arrived` is when it first came, `isolated_seconds` what its work so far would have taken on an equal share, and
+    `shares` and `owed` (seconds) are as the rounds had them, by accelerator type.
+    """
+
+    time: float
+    job: Job
+    arrived: float
+    deadline: float | None = None
+    isolated_seconds: float = 0.0
+    shares: Mapping[str, float] = field(default_factory=dict)
+    owed: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseResumed:
+    """A lease that another engine granted is still held; told after its jobs, and before the first round."""
+
+    time: float
+    lease: int
+    jobs: tuple[str, ...]
+    accelerator: str
+    workers: tuple[int, ...]
+    spread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +88,21 @@ class WorkersJoined:
 
 @dataclass(frozen=True, slots=True)
 class WorkersLeft:
-    """Workers are gone, and whatever ran on them has stopped."""
+    """Workers are gone, and whatever ran on them has stopped.
+
+    With `drain` they are still there, but nothing is to run on them any more: jobs save and stop, except those that
+    are not preemptible, which keep their workers to their end.
+    """
+
+    time: float
+    accelerator: str
+    workers: tuple[int, ...]
+    drain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersReturned:
+    """Workers that had left are back, under their old numbers."""
 
     time: float
     accelerator: str
@@ -102,11 +145,14 @@ class PricesChanged:
 
 Event: TypeAlias = (
     JobArrived
+    | JobResumed
+    | LeaseResumed
     | JobFinished
     | JobFailed
     | JobCancelled
     | WorkersJoined
     | WorkersLeft
+    | WorkersReturned
     | RoundBegan
     | RateMeasured
     | StepsCounted

@@ -7,6 +7,8 @@ which leaves this to chance). Workers are numbered from 0 within their type and 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numba import njit
 
@@ -24,6 +26,7 @@ class WorkerPool:
         self._sizes = [cluster.workers_per_node.get(name) for name in cluster.types]
         self._holder: list[IntArray] = []
         self._node: list[IntArray] = []
+        self._leaving: list[set[int]] = [set() for _ in cluster.types]
         self.free = np.zeros(len(self._sizes), dtype=np.int64)
         self.present = np.zeros(len(self._sizes), dtype=np.int64)
         for column, name in enumerate(cluster.types):
@@ -41,13 +44,24 @@ class WorkerPool:
         self.free[column] += count
         self.present[column] += count
 
-    def leave(self, column: int, workers: tuple[int, ...]) -> list[int]:
-        """Take workers out; returns the leases that held some of them, which are broken and still hold the rest."""
+    def holders(self, column: int, workers: tuple[int, ...]) -> list[int]:
+        """The leases that hold some of these workers, each once."""
+        held = self._holder[column][list(workers)]
+        return list(dict.fromkeys(held[held >= 0].tolist()))
+
+    def leave(self, column: int, workers: tuple[int, ...], *, except_held_by: Collection[int] = ()) -> list[int]:
+        """Take workers out; returns the leases that held some of them, which are broken and still hold the rest.
+
+        Those that are held by certain leases stay until they are given back.
+        """
         holder = self._holder[column]
         broken = []
         for worker in workers:
             lease = int(holder[worker])
             if lease == _GONE:
+                continue
+            if lease in except_held_by:
+                self._leaving[column].add(worker)
                 continue
             if lease == _FREE:
                 self.free[column] -= 1
@@ -56,6 +70,38 @@ class WorkerPool:
             holder[worker] = _GONE
             self.present[column] -= 1
         return broken
+
+    def come_back(self, column: int, workers: tuple[int, ...]) -> None:
+        """Let workers that had left be free again."""
+        holder = self._holder[column]
+        self._leaving[column].difference_update(workers)
+        for worker in workers:
+            if holder[worker] == _GONE:
+                holder[worker] = _FREE
+                self.free[column] += 1
+                self.present[column] += 1
+
+    def gone(self, column: int) -> tuple[int, ...]:
+        """The workers that have left, and those that will when they are given back."""
+        absent = np.flatnonzero(self._holder[column] == _GONE).tolist()
+        return tuple(sorted({*absent, *self._leaving[column]}))
+
+    def held_by(self, column: int, lease: int) -> tuple[int, ...]:
+        """The workers that a lease holds."""
+        return tuple(np.flatnonzero(self._holder[column] == lease).tolist())
+
+    def count(self, column: int) -> int:
+        """How many workers there ever were; their numbers are below it."""
+        return len(self._holder[column])
+
+    def hold(self, column: int, workers: tuple[int, ...], lease: int) -> bool:
+        """Give certain workers, all free, to a lease; False, and nothing is changed, if they are not."""
+        holder, wanted = self._holder[column], list(workers)
+        if min(wanted) < 0 or max(wanted) >= len(holder) or (holder[wanted] != _FREE).any():
+            return False
+        holder[wanted] = lease
+        self.free[column] -= len(wanted)
+        return True
 
     def take(self, column: int, count: int, lease: int) -> tuple[tuple[int, ...], bool]:
         """Give so many free workers to a lease; returns their numbers and whether they sit on several nodes."""
@@ -69,13 +115,22 @@ class WorkerPool:
         held = holder == lease
         holder[held] = _FREE
         self.free[column] += np.count_nonzero(held)
+        if self._leaving[column]:
+            due = tuple(worker for worker in self._leaving[column] if holder[worker] == _FREE)
+            self.leave(column, due)
+            self._leaving[column].difference_update(due)
 
     def hand_over(self, column: int, lease: int, new: int) -> tuple[tuple[int, ...], bool]:
         """Let another lease hold the same workers; returns them as `take` does."""
         holder = self._holder[column]
         held = np.flatnonzero(holder == lease)
         holder[held] = new
-        return tuple(held.tolist()), len(np.unique(self._node[column][held])) > 1
+        workers = tuple(held.tolist())
+        return workers, self.spans_nodes(column, workers)
+
+    def spans_nodes(self, column: int, workers: tuple[int, ...]) -> bool:
+        """Whether these workers sit on more than one node."""
+        return len(np.unique(self._node[column][list(workers)])) > 1
 
 
 @njit(cache=True)
