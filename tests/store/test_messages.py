@@ -77,7 +77,7 @@ def test_numbers_of_numpy_become_plain_ones() -> None:
 
 def test_a_document_is_readable() -> None:
     assert document_of(WorkersLeft(3.5, "v100", (1, 2))) == {
-        "type": "WorkersLeft", "time": 3.5, "accelerator": "v100", "workers": [1, 2],
+        "type": "WorkersLeft", "time": 3.5, "accelerator": "v100", "workers": [1, 2], "drain": False,
     }  # fmt: skip
     arrived = document_of(JobArrived(0.0, Job("a", {"v100": 1.0})))
     assert arrived["job"]["throughputs"] == {"v100": 1.0}

@@ -144,6 +144,16 @@ class TrainingEngine:
         self._past.append((event, commands))
         return commands
 
+    @property
+    def now(self) -> float:
+        """The time of the last event."""
+        return self._now
+
+    @property
+    def round_end(self) -> float | None:
+        """When the present round ends; None while there is nothing to do."""
+        return self._round_end
+
     def story(self, job: str) -> str:
         """What the last events did to a job, one line each."""
         lines = []
@@ -256,18 +266,7 @@ class TrainingEngine:
                 events.append(WorkersJoined(now, name, joined))
         leases: dict[int, list[int]] = {}
         for position, name in enumerate(jobs.ids):
-            deadline = float(jobs.deadline[position])
-            events.append(
-                JobResumed(
-                    now,
-                    self._described_now(position),
-                    float(jobs.arrival[position]),
-                    None if math.isnan(deadline) else deadline,
-                    float(jobs.isolated[position]),
-                    self._by_type(jobs.shares[position]),
-                    self._by_type(jobs.owed[position]),
-                )
-            )
+            events.append(self.resumed(name))
             if jobs.lease[position] != NONE:
                 leases.setdefault(int(jobs.lease[position]), []).append(position)
         for lease, members in leases.items():
@@ -280,15 +279,23 @@ class TrainingEngine:
                 events.append(WorkersLeft(now, name, gone, drain=True))
         return events
 
-    def _described_now(self, position: int) -> Job:
-        """A job as it was described, with what is left of it and the rates that are known by now."""
-        jobs = self.jobs
-        left = float(jobs.left[position])
-        return replace(
-            self._described[jobs.ids[position]],
-            throughputs=self._by_type(jobs.rates[position]),
-            spread_throughputs=self._by_type(jobs.spread[position]),
-            steps_left=None if math.isinf(left) else left,
+    def resumed(self, job: str) -> JobResumed:
+        """What to tell an engine for it to take a job in as it stands here, waiting."""
+        jobs, position = self.jobs, self.jobs.position(job)
+        left, deadline = float(jobs.left[position]), float(jobs.deadline[position])
+        return JobResumed(
+            self._now,
+            replace(
+                self._described[job],
+                throughputs=self._by_type(jobs.rates[position]),
+                spread_throughputs=self._by_type(jobs.spread[position]),
+                steps_left=None if math.isinf(left) else left,
+            ),
+            float(jobs.arrival[position]),
+            None if math.isnan(deadline) else deadline,
+            float(jobs.isolated[position]),
+            self._by_type(jobs.shares[position]),
+            self._by_type(jobs.owed[position]),
         )
 
     def _by_type(self, values: FloatArray) -> dict[str, float]:

@@ -17,6 +17,7 @@ Only `run` is needed. How fast the job runs is given by `throughputs` (steps per
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -30,7 +31,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from fairway.cluster import Cluster
-from fairway.documents import A_NAME, Form, Name, about, shown
+from fairway.documents import A_NAME, Form, Name, about, json_of, shown
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.live.accelerator_request import AcceleratorRequest
@@ -205,16 +206,34 @@ class JobSpec:
 
 def parse_job_spec(text: str | bytes, source: str) -> JobSpec:
     """Read a job from YAML or JSON; `source` is the name of the text in errors."""
-    if isinstance(text, bytes):
-        with suppress(UnicodeDecodeError):  # the form says what is wrong with it
-            text = text.decode("utf-8-sig")
-    if isinstance(text, str):
-        text = _BRACKETS.sub(r'\1"\2"', text)  # people write [A100, V100]:2, which YAML does not take without quotes
-    fields = _FORM.read(text, source)
+    fields = _FORM.read(_with_quotes(text), source)
     try:
         return _spec(fields)
     except InputError as error:
         raise about(source, error) from None
+
+
+def job_document(text: str | bytes, source: str) -> Any:
+    """A job as JSON says it, whichever it was written in; written as JSON again, `parse_job_spec` reads the same."""
+    try:
+        content = json_of(_with_quotes(text), source, _FORM.expected[""])
+        return json.loads(content, parse_constant=_refuse_constant)
+    except InputError as error:
+        raise about(source, error) from None
+    except ValueError as error:  # such as a number of thousands of digits
+        raise about(source, InputError(f"not valid JSON: {error}; correct it")) from None
+
+
+def _with_quotes(text: str | bytes) -> str | bytes:
+    """People write [A100, V100]:2, which YAML does not take without quotes."""
+    if isinstance(text, bytes):
+        with suppress(UnicodeDecodeError):  # the form says what is wrong with it
+            text = text.decode("utf-8-sig")
+    return _BRACKETS.sub(r'\1"\2"', text) if isinstance(text, str) else text
+
+
+def _refuse_constant(name: str) -> None:
+    raise InputError(f"{name} given, expected a finite number")
 
 
 def _spec(fields: JobFields) -> JobSpec:

@@ -1,4 +1,4 @@
-"""Numbers that only grow: of jobs, leases and journal entries.
+"""Numbers that only grow: of jobs, leases, journal entries and starts of the controller.
 
 Databases have sequences for this, but those leave gaps after a rollback, and SQLite's start again when a table is
 emptied. Writers take turns, so a plain row is enough.
@@ -10,8 +10,8 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from fairway.store.schema import counters
 
-JOBS, LEASES, JOURNAL = "jobs", "leases", "journal"
-ALL = (JOBS, LEASES, JOURNAL)
+JOBS, LEASES, JOURNAL, EPOCHS = "jobs", "leases", "journal", "epochs"
+ALL = (JOBS, LEASES, JOURNAL, EPOCHS)
 
 _TAKE = (
     update(counters)

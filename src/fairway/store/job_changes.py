@@ -143,6 +143,19 @@ def continue_job(connection: Connection, job: str, lease: int) -> None:
     connection.execute(update(attempts).where(attempts.c.job == job, attempts.c.ended_at.is_(None)).values(lease=lease))
 
 
+def count_failure(connection: Connection, job: str, *, at: float, reason: Reason) -> None:
+    """An attempt of a job that waits failed before anything of it ran."""
+    before = job_named(connection, job)
+    if before.state is JobState.QUEUED:
+        values = {
+            "failures": before.failures + 1,
+            "changed_at": at,
+            "reason_code": reason.code,
+            "reason": reason.sentence,
+        }
+        connection.execute(update(jobs).where(jobs.c.number == before.number).values(values))
+
+
 def request_cancel(connection: Connection, job: str, *, at: float, reason: Reason | None = None) -> JobState:
     """Take a job back; returns the state that it is in then.
 

@@ -111,11 +111,18 @@ def grant_leases(connection: Connection, grants: Sequence[Grant], *, at: float) 
 
 
 def extend_leases(connection: Connection, until: float, *, at: float, only: Iterable[int] | None = None) -> int:
-    """Let all leases that have not ended, or only some of them, run on until then; returns how many."""
-    statement = update(leases).where(leases.c.ended_at.is_(None))
+    """Let all leases that have not ended and are not taken back, or only some of them, run on; returns how many."""
+    statement = update(leases).where(leases.c.ended_at.is_(None), leases.c.revoked_at.is_(None))
     if only is not None:
         statement = statement.where(leases.c.number.in_(list(only)))
     return connection.execute(statement.values(until=until, extended_at=at)).rowcount
+
+
+def revoke_leases(connection: Connection, numbers: Sequence[int], *, at: float) -> None:
+    """The engine has taken these leases back; they hold their workers until their jobs have stopped."""
+    if numbers:
+        statement = update(leases).where(leases.c.number.in_(list(numbers)), leases.c.revoked_at.is_(None))
+        connection.execute(statement.values(revoked_at=at))
 
 
 def end_lease(connection: Connection, number: int, *, at: float, reason: str | None = None) -> bool:

@@ -85,6 +85,14 @@ def list_jobs(
     return Page(found[:limit], found[limit - 1].number if len(found) > limit else None)
 
 
+def jobs_since(connection: Connection, number: int) -> list[JobRecord]:
+    """The jobs that were submitted after the one of this number, in order, ended ones too."""
+    return [
+        JobRecord(*row)
+        for row in connection.execute(select(jobs).where(jobs.c.number > number).order_by(jobs.c.number))
+    ]
+
+
 def count_jobs(connection: Connection) -> dict[tuple[str | None, JobState], int]:
     """How many jobs there are, by team and state."""
     statement = select(jobs.c.team, jobs.c.state, func.count()).group_by(jobs.c.team, jobs.c.state)

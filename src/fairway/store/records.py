@@ -79,7 +79,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """A lease: planned, then held from `granted_at` on, then ended; `until` is how long it was promised for."""
+    """A lease: planned, then held from `granted_at` on, then ended; `until` is how long it was promised for.
+
+    From `revoked_at` on its jobs are asked to stop; it holds its workers until they have.
+    """
 
     number: int
     jobs: tuple[str, ...]
@@ -91,6 +94,7 @@ class LeaseRecord:
     planned_at: float
     granted_at: float | None = None
     extended_at: float | None = None
+    revoked_at: float | None = None
     ended_at: float | None = None
     reason: str | None = None
 

@@ -76,6 +76,7 @@ jobs = Table(
     Index("jobs_by_state", "state", "number"),
     Index("jobs_by_team", "team", "number"),
     Index("jobs_by_team_and_state", "team", "state", "number"),
+    Index("jobs_by_change", "changed_at", "number"),
 )
 
 agents = Table(
@@ -114,6 +115,7 @@ leases = Table(
     Column("planned_at", Double, nullable=False),
     Column("granted_at", Double),
     Column("extended_at", Double),
+    Column("revoked_at", Double),
     Column("ended_at", Double),
     Column("reason", Words),
 )
@@ -175,6 +177,14 @@ journal = Table(
     Column("cause", Whole),
     Column("body", Json, nullable=False),
     Index("journal_by_kind", "kind", "sequence"),
+)
+
+standing = Table(
+    "standing",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("body", Json, nullable=False),
 )
 
 tokens = Table(

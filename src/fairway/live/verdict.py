@@ -1,0 +1,50 @@
+"""Judges how a run ended: what becomes of its job, and how long it has to wait before it is tried again.
+
+A failure counts against the job's retries, and each one doubles the wait. What was not the job's own doing, such as a
+preemption or workers that went away, counts for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairway.live.local.process import FAILED, FAILED_TO_START, FINISHED, LOST
+from fairway.store.records import Reason
+from fairway.store.states import JobState
+
+_FIRST_WAIT_SECONDS = 1.0
+_LONGEST_WAIT_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The state that the job goes to, why, and the seconds that it waits before it may run again."""
+
+    state: JobState
+    reason: Reason | None = None
+    wait_seconds: float = 0.0
+    failed: bool = False
+
+
+def back_off_seconds(failures: int) -> float:
+    """How long a job waits after so many failures: 1 s, 2 s, 4 s and so on, up to five minutes."""
+    return float(min(_FIRST_WAIT_SECONDS * 2.0 ** min(failures - 1, 60), _LONGEST_WAIT_SECONDS)) if failures else 0.0
+
+
+def judged(kind: str, *, why: str, cancelled: bool, failures: int, retries: int) -> Verdict:
+    """What becomes of a job whose run ended in this way; `failures` are those before this one."""
+    if kind == FINISHED:
+        return Verdict(JobState.SUCCEEDED, Reason("Succeeded", "all of its processes ended with exit code 0"))
+    if cancelled:
+        return Verdict(JobState.CANCELLED, Reason("Cancelled", "cancelled while it ran"))
+    if kind in {FAILED, FAILED_TO_START}:
+        count = failures + 1
+        if count > retries:
+            times = "" if retries == 0 else f", after {retries} {'retry' if retries == 1 else 'retries'}"
+            return Verdict(JobState.FAILED, Reason("Failed", f"{why}{times}"), failed=True)
+        wait = back_off_seconds(count)
+        sentence = f"{why}; failure {count} of at most {retries + 1}, tried again after {wait:g} s"
+        return Verdict(JobState.QUEUED, Reason("BackOff", sentence), wait, failed=True)
+    if kind == LOST:
+        return Verdict(JobState.QUEUED, Reason("WorkersLost", f"{why}; it goes on from its last checkpoint"))
+    return Verdict(JobState.QUEUED, Reason("Preempted", f"{why}; it goes on from there when it is its turn"))
