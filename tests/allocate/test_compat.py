@@ -77,6 +77,19 @@ def test_an_agnostic_policy_gives_time_on_types_where_a_job_cannot_run() -> None
     assert shares[0, 0] == pytest.approx(1 / 3, abs=1e-3)
 
 
+@pytest.mark.parametrize("policy", ["max-min-fairness", "max-min-fairness:agnostic"])
+def test_equal_jobs_have_equal_shares_but_for_rounding_errors_in_those_of_the_first(policy: str) -> None:
+    problem = one_gpu_jobs(9)
+    shares = compat_policy(policy).allocate(problem).shares
+    assert (shares[1:] == shares[1]).all()
+    assert (shares[0] != shares[1]).all()
+    assert shares[0] == pytest.approx(shares[1], rel=1e-9, abs=0)
+    assert shares[0].sum() == pytest.approx(shares[1].sum(), rel=1e-13, abs=0)
+    assert (compat_policy(policy).allocate(problem).shares == shares).all()
+    later = compat_policy(policy).allocate(one_gpu_jobs(8)).shares
+    assert ((later[0] > later[1]) != (shares[0] > shares[1])).any()  # not always the same types
+
+
 def test_jobs_that_run_nowhere_and_types_without_workers_get_nothing() -> None:
     problem = Problem.of_arrays(
         {"k80": 0, "v100": 1}, [[1.0, 2.0], [0.0, 0.0], [1.0, 2.0]], steps_left=[100.0, 100.0, 100.0]

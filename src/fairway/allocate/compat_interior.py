@@ -4,11 +4,15 @@ The objectives are those of the policies themselves (Gavel §4); what differs is
 (`interior`), and how some of them are looked for: the makespan by a search that stops within 5 %, whatever is possible
 then. What the original's heterogeneity-agnostic variants see is different too: a rate of 1 everywhere, or the rate on
 one reference type, even where a job cannot run.
+
+The shares of max-min fairness also have the one rounding error of the original's solver that its rounds can see
+(`_first_apart`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +27,9 @@ from fairway.allocate.policies.makespan import Makespan
 from fairway.allocate.policies.water_filling import WaterFilling
 from fairway.allocate.problem import Pairs, Problem
 from fairway.errors import InputError
+
+ROUNDING = 2e-11
+"""The part by which the original's solver typically misses a share of the first job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ class InteriorMaxMinFairness:
         per_level = problem.weights * _proportional(problem, rates) / problem.scale_factors
         if self.space_sharing and problem.pairs is not None and len(problem):
             return _highest_level_with_pairs(self.name, problem, rates, per_level)
-        return _highest_level(self.name, problem, rates, per_level)
+        return _first_apart(_highest_level(self.name, problem, rates, per_level))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +188,25 @@ def _highest_level(policy: str, problem: Problem, rates: FloatArray, per_level: 
         shares = np.zeros_like(rates)
         shares[np.ix_(asks, types)] = found
     return Allocation.of_jobs(policy, problem, shares, objective=level)
+
+
+def _first_apart(answer: Allocation) -> Allocation:
+    """The same shares, but for errors in those of the first job: a bit more on one type, a bit less on another.
+
+    Equal jobs have shares that are equal to the last bit, here as in the answers of the original's solver; only there,
+    the first one does not. Its rounds let equals go by what they have missed, but for a bit more or less they put one
+    before or behind all of them. The first job is the one that has been there longest, under a heavy load a large gang
+    that has waited for months, and how much longer it waits hangs on that. The signs of the errors follow no rule that
+    we could see, so that they are drawn.
+    """
+    problem = answer.problem
+    if not len(problem):
+        return answer
+    draws = Random(f"{problem.seed} {len(problem)} {problem.ids[0]} {problem.ids[-1]}")
+    errors = np.array([draws.gauss(0.0, 1.0) for _ in problem.types])
+    shares = answer.shares.copy()
+    shares[0] = np.minimum(shares[0] * (1.0 + ROUNDING * (errors - errors.mean())), 1.0)
+    return replace(answer, shares=shares)
 
 
 def _highest_level_with_pairs(policy: str, problem: Problem, rates: FloatArray, per_level: FloatArray) -> Allocation:
