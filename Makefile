@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
-EXTRAS := --extra dev --extra docs --extra bench --extra aquatope
+EXTRAS := --extra dev --extra docs --extra bench --extra aquatope --extra serving-examples
+UNUSED := requirements/unused.txt
 READY := $(VENV)/.ready
 PROBLEM := examples/mixed-cluster.json
 TRACE := examples/gavel-cluster-jobs.tsv
@@ -12,23 +13,27 @@ REPORT := report.html
 BENCHMARKS = $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports unit docs bench lock format clean
+.PHONY: help setup demo demo-sim test lint types imports unit docs bench lock format clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(READY)  ## make .venv with the locked dependencies and Fairway in it
 
-# hatchling is in the lock file, so building Fairway itself fetches nothing that is not locked.
+# hatchling is in the lock file, so building Fairway itself fetches nothing that is not locked. The lock file is complete
+# but for what $(UNUSED) names, so nothing is resolved here.
 $(READY): $(LOCK) pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Fairway needs Python 3.11 or later: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY)  ## run a published trace on a mixed cluster under four policies, and write a report
+demo: $(READY)  ## run training jobs of two teams live, on emulated accelerators, against what the simulator predicts
+	@$(BIN)/python examples/live_demo.py
+
+demo-sim: $(READY)  ## run a published trace on a mixed cluster under four policies, and write a report
 	@echo "96 training jobs, as published with Gavel for its cluster of 8 V100, 16 P100 and 24 K80: $(TRACE)"
 	@echo "The first policy is blind to how fast a job runs on which type, as most schedulers are; the others know."
 	@echo
@@ -62,7 +67,7 @@ bench: $(READY)  ## run every benchmark against its peer, one JSON document each
 
 lock: $(READY)  ## resolve the dependencies again and write the lock file (UPGRADE=--upgrade for newer versions)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest $(EXTRAS) \
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest $(EXTRAS) --excludes $(UNUSED) \
 		--generate-hashes --no-emit-index-url --custom-compile-command "make lock" $(UPGRADE) \
 		pyproject.toml --output-file $(LOCK)
 

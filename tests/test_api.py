@@ -16,8 +16,10 @@ NAMES = [
     "Allocation",
     "Answer",
     "Application",
+    "AsyncClient",
     "Binding",
     "Candidate",
+    "Client",
     "Cluster",
     "Configuration",
     "ConfigurationProblem",
@@ -32,6 +34,7 @@ NAMES = [
     "Invokers",
     "Job",
     "Links",
+    "LocalWorkflow",
     "Model",
     "NoFit",
     "NoPlaceError",
@@ -51,6 +54,7 @@ NAMES = [
     "Scheduler",
     "SchedulerError",
     "Stage",
+    "StageError",
     "StateTable",
     "Submission",
     "SyntheticFunction",
@@ -70,6 +74,7 @@ NAMES = [
     "configurator_of",
     "configure",
     "leased",
+    "load_application",
     "parse_configuration",
     "parse_placement",
     "parse_problem",
@@ -77,9 +82,11 @@ NAMES = [
     "parse_workflows",
     "place",
     "policy_of",
+    "run_locally",
     "scheduler_of",
     "simulate_training",
     "stage",
+    "workflow",
     "workflow_of",
 ]
 
@@ -131,7 +138,7 @@ except fairway.InputError as error:
 
 
 def test_importing_fairway_does_not_import_the_numerical_libraries() -> None:
-    heavy = {"numpy", "scipy", "numba", "highspy", "pydantic", "rustworkx", "yaml"}
+    heavy = {"numpy", "scipy", "numba", "highspy", "httpx", "pydantic", "rustworkx", "sqlalchemy", "yaml"}
     script = f"import fairway, fairway.cli.main, sys; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fairway.allocate.problem import Pairs, Problem
     from fairway.allocate.problem_file import parse_problem
     from fairway.allocate.registry import allocate, policy_of
+    from fairway.client import AsyncClient, Client
     from fairway.cluster import Cluster
     from fairway.configure.algorithms import configure
     from fairway.configure.answer import Answer, Candidate
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from fairway.errors import FairwayError, InputError
     from fairway.jobs import Entity, Job, Pair
     from fairway.live.leased import leased
+    from fairway.live.serving.application import load_application
+    from fairway.live.serving.local import LocalWorkflow, run_locally
     from fairway.place.check import SchedulerError, check_scheduler
     from fairway.place.fleet import Fleet, Worker
     from fairway.place.graph import TaskGraph
@@ -52,7 +55,17 @@ if TYPE_CHECKING:
     from fairway.sim.submissions import Submission, TrainingOptions
     from fairway.sim.training import simulate_training
     from fairway.sim.workload import Workload
-    from fairway.workflows import Model, Stage, Workflow, parse_workflow, parse_workflows, stage, workflow_of
+    from fairway.workflows import (
+        Model,
+        Stage,
+        StageError,
+        Workflow,
+        parse_workflow,
+        parse_workflows,
+        stage,
+        workflow,
+        workflow_of,
+    )
 
 __all__ = [
     "CONFIGURATORS",
@@ -61,8 +74,10 @@ __all__ = [
     "Allocation",
     "Answer",
     "Application",
+    "AsyncClient",
     "Binding",
     "Candidate",
+    "Client",
     "Cluster",
     "Configuration",
     "ConfigurationProblem",
@@ -77,6 +92,7 @@ __all__ = [
     "Invokers",
     "Job",
     "Links",
+    "LocalWorkflow",
     "Model",
     "NoFit",
     "NoPlaceError",
@@ -96,6 +112,7 @@ __all__ = [
     "Scheduler",
     "SchedulerError",
     "Stage",
+    "StageError",
     "StateTable",
     "Submission",
     "SyntheticFunction",
@@ -115,6 +132,7 @@ __all__ = [
     "configurator_of",
     "configure",
     "leased",
+    "load_application",
     "parse_configuration",
     "parse_placement",
     "parse_problem",
@@ -122,9 +140,11 @@ __all__ = [
     "parse_workflows",
     "place",
     "policy_of",
+    "run_locally",
     "scheduler_of",
     "simulate_training",
     "stage",
+    "workflow",
     "workflow_of",
 ]
 
@@ -135,8 +155,10 @@ _HOME = {
     "Allocation": "fairway.allocate.allocation",
     "Answer": "fairway.configure.answer",
     "Application": "fairway.configure.application",
+    "AsyncClient": "fairway.client",
     "Binding": "fairway.allocate.allocation",
     "Candidate": "fairway.configure.answer",
+    "Client": "fairway.client",
     "Cluster": "fairway.cluster",
     "Configuration": "fairway.configure.configuration",
     "ConfigurationProblem": "fairway.configure.problem",
@@ -151,6 +173,7 @@ _HOME = {
     "Invokers": "fairway.configure.invokers",
     "Job": "fairway.jobs",
     "Links": "fairway.place.links",
+    "LocalWorkflow": "fairway.live.serving.local",
     "Model": "fairway.workflows",
     "NoFit": "fairway.configure.queues",
     "NoPlaceError": "fairway.place.plan",
@@ -170,6 +193,7 @@ _HOME = {
     "Scheduler": "fairway.place.scheduler",
     "SchedulerError": "fairway.place.check",
     "Stage": "fairway.workflows",
+    "StageError": "fairway.workflows",
     "StateTable": "fairway.place.state",
     "Submission": "fairway.sim.submissions",
     "SyntheticFunction": "fairway.configure.profile",
@@ -188,14 +212,17 @@ _HOME = {
     "configurator_of": "fairway.configure.registry",
     "parse_configuration": "fairway.configure.problem_file",
     "leased": "fairway.live.leased",
+    "load_application": "fairway.live.serving.application",
     "parse_placement": "fairway.place.problem_file",
     "parse_problem": "fairway.allocate.problem_file",
     "parse_workflow": "fairway.workflows",
     "parse_workflows": "fairway.workflows",
     "policy_of": "fairway.allocate.registry",
+    "run_locally": "fairway.live.serving.local",
     "scheduler_of": "fairway.place.registry",
     "simulate_training": "fairway.sim.training",
     "stage": "fairway.workflows",
+    "workflow": "fairway.workflows",
     "workflow_of": "fairway.workflows",
 }
 

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Annotated, Any, Generic, TypeVar
 
 import yaml
@@ -60,8 +61,12 @@ class Form(Generic[T]):
         except InputError as error:
             raise about(source, error) from None
 
+    @cached_property
+    def _parser(self) -> TypeAdapter[T]:
+        return TypeAdapter(self.content)
+
     def _checked(self, content: bytes) -> T:
-        parser = TypeAdapter(self.content)
+        parser = self._parser
         try:
             return parser.validate_json(content, strict=True)
         except ValidationError as failure:

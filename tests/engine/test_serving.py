@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,7 @@ def test_a_task_moves_if_too_much_waits_where_it_was_planned() -> None:
     cluster = Cluster(me=0)
     graph = cluster.graph(chain(None, None))
     flow = only(cluster.tell(RequestArrived(0, graph)), Run).flow
-    planned = flow._replace(workers=[0, 1])
+    planned = replace(flow, workers=[0, 1])
     cluster.engine.running.flow = planned  # type: ignore[union-attr]
     cluster.load_others(1.6)
     commands = cluster.tell(TaskDone(cluster.engine._run), at=1.0)
@@ -203,7 +204,7 @@ def test_outputs_go_to_the_planned_worker_and_the_ingress_hears_of_the_end() -> 
     graph = cluster.graph(chain(None, None))
     home = Cluster(me=0)
     flow = only(home.tell(RequestArrived(5, home.graph(chain(None, None)))), Run).flow
-    flow = flow._replace(graph=graph, workers=[1, 2])
+    flow = replace(flow, graph=graph, workers=[1, 2])
     run = only(cluster.tell(InputsArrived(flow, 0)), Run)
     assert cluster.tell(TaskDone(run.run), at=1.0) == [Send(2, InputsArrived(flow, 1, (0,)))]
     run = only(cluster.tell(InputsArrived(flow, 1, (0,))), Run)
@@ -216,7 +217,7 @@ def test_inputs_of_a_join_are_gathered_and_then_placed_once() -> None:
     home = Cluster("jit", me=0)
     graph = cluster.graph(DIAMOND)
     home.tell(RequestArrived(5, home.graph(DIAMOND)))
-    flow = home.engine.ingress.open[5].flow._replace(graph=graph, workers=[0, 0, 0, 1])
+    flow = replace(home.engine.ingress.open[5].flow, graph=graph, workers=[0, 0, 0, 1])
     assert cluster.tell(InputsArrived(flow, 3, (1,))) == []
     assert len(cluster.engine.queue) == 0
     cluster.table.write_load(1, 5.0, -np.inf, 0.0)
@@ -282,7 +283,7 @@ def planned(cluster: Cluster, workflow: Workflow, workers: list[int], key: int =
     """A request at this ingress whose tasks are where the test wants them."""
     cluster.tell(RequestArrived(key, cluster.graph(workflow)))
     request = cluster.engine.ingress.open[key]
-    request.flow = request.flow._replace(workers=workers)
+    request.flow = replace(request.flow, workers=workers)
     request.at, request.named = list(workers), set(workers)
     cluster.engine._tasks.clear()
     for task in list(cluster.engine.queue):
@@ -358,7 +359,7 @@ def test_one_reply_however_often_the_last_task_ran_and_everybody_may_forget() ->
 def test_inputs_that_come_twice_or_too_late_change_nothing() -> None:
     home, cluster = recovering(), recovering(me=1)
     request = planned(home, chain(None, None), [1, 2])
-    flow = request.flow._replace(graph=cluster.graph(chain(None, None)))
+    flow = replace(request.flow, graph=cluster.graph(chain(None, None)))
     run = only(cluster.tell(InputsArrived(flow, 0)), Run)
     assert cluster.tell(InputsArrived(flow, 0)) == []
     commands = cluster.tell(TaskDone(run.run), at=1.0)
@@ -374,7 +375,7 @@ def test_inputs_that_come_twice_or_too_late_change_nothing() -> None:
 def test_everything_of_a_lost_ingress_is_dropped() -> None:
     home, cluster = recovering(), recovering(me=1)
     request = planned(home, chain(None, None), [1, 1])
-    flow = request.flow._replace(graph=cluster.graph(chain(None, None)))
+    flow = replace(request.flow, graph=cluster.graph(chain(None, None)))
     run = only(cluster.tell(InputsArrived(flow, 0)), Run)
     cluster.tell(InputsArrived(flow, 1, (0,)))
     cluster.tell(PeerLost(0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -51,6 +52,14 @@ def test_every_field_is_read() -> None:
     assert job.throughputs == {"a100": 12.5, "v100": 4.0}
     assert (job.scale_factor, job.weight, job.steps_left, job.entity) == (2, 2.0, 1000.0, "vision")
     assert job.slo_seconds == 5400.0
+
+
+@pytest.mark.parametrize(
+    "text", [WHOLE, "run: [python, train.py]", "run: a\ndeadline: 2027-01-31T18:00+01:00\njob_type: b\n"]
+)
+def test_a_spec_as_a_document_reads_as_the_same_spec(text: str) -> None:
+    spec = parse_job_spec(text, "job.yaml")
+    assert parse_job_spec(json.dumps(spec.document()), "again") == spec
 
 
 def test_a_command_is_enough() -> None:

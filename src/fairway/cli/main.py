@@ -14,10 +14,23 @@ import typer
 from typer.core import TyperGroup
 
 from fairway.cli.allocate import allocate
+from fairway.cli.cancel import cancel
 from fairway.cli.configure import configure
+from fairway.cli.explain import explain
+from fairway.cli.logs import logs
+from fairway.cli.ls import ls
 from fairway.cli.place import place
 from fairway.cli.policies import policies
+from fairway.cli.profile import profile
+from fairway.cli.replay import replay
+from fairway.cli.serve import serve
 from fairway.cli.simulate import simulate
+from fairway.cli.status import status
+from fairway.cli.submit import SubmitCommand, submit
+from fairway.cli.token import token
+from fairway.cli.top import top
+from fairway.cli.up import up
+from fairway.cli.workers import drain, workers
 from fairway.errors import FairwayError, InputError
 
 
@@ -65,11 +78,31 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(allocate)
-app.command()(configure)
-app.command()(place)
-app.command()(policies)
-app.add_typer(simulate)
+
+_DECIDE = "Decide and simulate"
+app.command(rich_help_panel=_DECIDE)(allocate)
+app.command(rich_help_panel=_DECIDE)(configure)
+app.command(rich_help_panel=_DECIDE)(place)
+app.command(rich_help_panel=_DECIDE)(policies)
+app.add_typer(simulate, rich_help_panel=_DECIDE)
+app.command(rich_help_panel=_DECIDE)(replay)
+
+_SERVE = "Serve models"
+app.command(rich_help_panel=_SERVE)(serve)
+app.command(rich_help_panel=_SERVE)(profile)
+
+_RUN = "Run jobs"
+app.command(rich_help_panel=_RUN)(up)
+app.command(rich_help_panel=_RUN, cls=SubmitCommand)(submit)
+app.command(rich_help_panel=_RUN)(ls)
+app.command(rich_help_panel=_RUN)(status)
+app.command(rich_help_panel=_RUN)(logs)
+app.command(rich_help_panel=_RUN)(explain)
+app.command(rich_help_panel=_RUN)(cancel)
+app.command(rich_help_panel=_RUN)(top)
+app.command(rich_help_panel=_RUN)(workers)
+app.command(rich_help_panel=_RUN)(drain)
+app.add_typer(token, rich_help_panel=_RUN)
 
 
 def _print_version(wanted: bool) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from fairway.allocate.compat import compat_policy
 from fairway.allocate.registry import policy_of
 from fairway.cli.output import STDOUT
+from fairway.cli.teams import teams_of
 from fairway.cluster import Cluster
 from fairway.cluster_file import read_cluster
 from fairway.errors import InputError
@@ -36,7 +37,6 @@ _TEAMS_IN_AN_ERROR = 10
 
 _WINDOW = re.compile(r"\s*(\d{1,18})\s*:\s*(\d{1,18})\s*")
 _PROFILING = re.compile(r"\s*(\d*\.?\d+)\s*(?::\s*(\d{1,9})\s*)?")
-_TEAM = re.compile(r"\s*([^=,:]*[^=,:\s])\s*=\s*([^=,:\s]+)\s*(?::\s*(fifo|fairness)\s*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def plan_of(asked: Asked) -> Plan:
     _check_seconds("--round-seconds", asked.round_seconds, above_zero=True)
     _check_seconds("--restart-seconds", asked.restart_seconds)
     window = _window(asked.window)
-    teams = _teams(asked.teams)
+    teams = {} if asked.teams is None else teams_of(asked.teams)
     generator = _generator(asked, window)
     cluster = _priced(read_cluster(asked.cluster))
     workload = Workload(asked.trace, asked.format, generator, None if asked.profiles == BUILTIN else asked.profiles)
@@ -264,28 +264,6 @@ def _priced(cluster: Cluster) -> Cluster:
     if cluster.prices or any(name not in catalog.PRICES for name in cluster.types):
         return cluster
     return replace(cluster, prices={name: catalog.PRICES[name] for name in cluster.types})
-
-
-def _teams(text: str | None) -> dict[str, Entity]:
-    """Read `red=2,blue=1:fifo`."""
-    teams: dict[str, Entity] = {}
-    for part in text.split(",") if text is not None else ():
-        match = _TEAM.fullmatch(part)
-        weight = _weight(match[2]) if match else None
-        if match is None or weight is None:
-            raise InputError(f"--teams: '{part}' given, expected NAME=WEIGHT or NAME=WEIGHT:fifo, weights above 0")
-        if match[1] in teams:
-            raise InputError(f"--teams: '{match[1]}' given twice; keep one")
-        teams[match[1]] = Entity(weight=weight, policy="fifo" if match[3] == "fifo" else "fairness")
-    return teams
-
-
-def _weight(text: str) -> float | None:
-    try:
-        weight = float(text)
-    except ValueError:
-        return None
-    return weight if math.isfinite(weight) and weight > 0 else None
 
 
 def _has_teams(trace: Trace | None) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from fairway.place.graph import TaskGraph
 from fairway.place.plan import Request
 
 
-class Flow(NamedTuple):
+@dataclass(slots=True)
+class Flow:
     """A request and the worker of each of its tasks, by stage.
 
     `attempt` counts how often it was planned: 0 at first, one more after each loss of a worker that it needed.

@@ -6,11 +6,15 @@ task that ended counts, but its output may have gone where nobody waits for it a
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from fairway.engine.flow import Flow
 from fairway.engine.open_requests import OpenRequest
 from fairway.engine.serving_messages import (
+    FAILED,
+    HOPELESS,
+    Cancelled,
     Forget,
     Refuse,
     Replanned,
@@ -22,6 +26,7 @@ from fairway.engine.serving_messages import (
     StageStuck,
 )
 from fairway.errors import FairwayError
+from fairway.made import made
 from fairway.place.plan import NoPlaceError, Plan, Request
 
 if TYPE_CHECKING:
@@ -35,22 +40,27 @@ class ServingError(FairwayError):
 class Ingress:
     """The open requests of a worker, by key."""
 
-    __slots__ = ("_engine", "_recovers", "open")
+    __slots__ = ("_engine", "_most_attempts", "_recovers", "open")
 
-    def __init__(self, engine: ServingEngine, *, recovers: bool) -> None:
+    def __init__(self, engine: ServingEngine, *, recovers: bool, most_attempts: float) -> None:
         self._engine = engine
         self._recovers = recovers
+        self._most_attempts = most_attempts
         self.open: dict[int, OpenRequest] = {}
 
     def arrived(self, event: RequestArrived) -> None:
         """Plan a request, and send its input to where it starts."""
         engine = self._engine
-        key, graph = event
+        key, graph, deadline = event
         if key in self.open:
             raise ServingError(f"worker {engine.me}: request {key} arrives but is here already")
-        request = Request(key, graph, engine.me)
+        request = made(Request, (key, graph, engine.me, None, deadline))
         plan = self._plan(request)
         if plan is None:
+            return
+        if deadline != math.inf and (expected := float(plan.finish.max())) > deadline:
+            reason = f"it would take {expected - engine.now:.3g} s, but has {max(deadline - engine.now, 0.0):.3g} s"
+            engine.out.append(Refuse(key, reason, HOPELESS))
             return
         facts = engine.facts(graph)
         flow = Flow(request, graph, plan.workers.tolist())
@@ -88,10 +98,16 @@ class Ingress:
             self._recover(request)
 
     def stage_stuck(self, event: StageStuck) -> None:
-        """A task can run nowhere: the request is refused."""
+        """A task has no result, and will have none: the request is refused."""
         request = self.open.get(event.key)
         if request is not None:
-            self._engine.out.append(Refuse(event.key, event.reason))
+            self._engine.out.append(Refuse(*event))
+            self._close(request)
+
+    def cancelled(self, event: Cancelled) -> None:
+        """Nobody waits for a request any more: all drop what they hold of it."""
+        request = self.open.get(event.key)
+        if request is not None:
             self._close(request)
 
     def worker_lost(self, worker: int) -> None:
@@ -119,6 +135,11 @@ class Ingress:
         if not repeated:
             return
         old = request.flow
+        if old.attempt + 1 >= self._most_attempts:
+            reason = f"workers that ran it were lost {old.attempt + 1} times, so it is not tried again"
+            engine.out.append(Refuse(old.request.key, reason, FAILED))
+            self._close(request)
+            return
         plan = self._plan(old.request._replace(kept=request.without(repeated)))
         if plan is None:
             self._close(request)

@@ -19,8 +19,8 @@ class OpenRequest:
     """A request without a reply: where each task is, as far as the ingress was told, and which have ended.
 
     `named` are all workers that may hold something of it. `finish` is NaN for a task that has not ended. `gone` are
-    those that have, but whose output was lost with its worker, even if that is back by now. `left` are the tasks at the
-    end of the workflow that have not ended, as bits.
+    those that were lost with their worker, or their output was, even if that is back by now. `left` are the tasks at
+    the end of the workflow that have not ended, as bits.
     """
 
     __slots__ = ("at", "finish", "finished", "flow", "gone", "left", "named")
@@ -40,8 +40,8 @@ class OpenRequest:
         return not math.isnan(self.finish[stage])
 
     def lose(self, worker: int) -> None:
-        """A worker is lost, and with it what its tasks put out."""
-        self.gone.update(stage for stage, at in enumerate(self.at) if at == worker and self.is_done(stage))
+        """A worker is lost, and with it its tasks and what they put out."""
+        self.gone.update(stage for stage, at in enumerate(self.at) if at == worker)
 
     def to_repeat(self, is_present: Callable[[int], bool]) -> set[int]:
         """The tasks that have to run elsewhere, or once more.

@@ -22,21 +22,27 @@ from typing import Any
 from fairway.engine.flow import Flow
 from fairway.engine.ingress import Ingress, ServingError
 from fairway.engine.serving_messages import (
+    FAILED,
     HIT,
+    LATE,
     MISS,
     NO_MODEL,
     PARTIAL,
+    UNPLACEABLE,
+    Cancelled,
     Command,
     Event,
     Evict,
     Forget,
     InputsArrived,
     Load,
+    ModelFailed,
     ModelLoaded,
     PeerJoined,
     PeerLoad,
     PeerLost,
     PeerModels,
+    Pin,
     PublishLoad,
     PublishModels,
     Replanned,
@@ -48,9 +54,12 @@ from fairway.engine.serving_messages import (
     StageMoved,
     StageStuck,
     TaskDone,
+    TaskFailed,
+    TimePassed,
 )
 from fairway.engine.stage_facts import StageFacts
 from fairway.engine.task_queue import Task, TaskQueue
+from fairway.made import made
 from fairway.place.fleet import OUTSIDE
 from fairway.place.graph import TaskGraph
 from fairway.place.memory import DeviceMemory, DoesNotFitError
@@ -59,8 +68,14 @@ from fairway.place.scheduler import Scheduler
 from fairway.place.state import ABSENT, StateTable, View
 from fairway.place.state import Load as OwnLoad
 
+_RUNS_AT_ONCE = frozenset((HIT, NO_MODEL))
+
 _MOST_FORGOTTEN = 4096
 """Late messages about the last so many requests that are over are recognised as such."""
+
+_LEAST_OVERRUN_SECONDS = 5e-3
+_LOOK_SECONDS = 2.0
+"""A task that is late by less is not worth waking up for; a worker that was slow and rests looks so often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +85,26 @@ class ServingEngineOptions:
     `recovers`: workers tell the ingress how far its requests are, and keep outputs until the reply, so that nothing
     is lost with a worker. `publishes`: changes of the own row are commands; not needed with a table that all share.
     `epoch` is larger each time that a worker comes back, and makes the numbers of its runs and copies its own.
+    `most_attempts`: a request that has been planned so often, since workers were lost each time, is refused: it may be
+    what they die of. `watches_time`: it compares how long tasks take with what was expected, and wants to be told when
+    it is `due`, so that a worker that is slow, or stuck, does not look idle.
     """
 
     recovers: bool = True
     publishes: bool = True
     epoch: int = 0
+    most_attempts: float = math.inf
+    watches_time: bool = False
 
 
 class ServingEngine:
-    """Events in, commands out. `handle` is all that a driver needs; the rest can be looked at."""
+    """Events in, commands out. `handle` is all that a driver needs; the rest can be looked at.
+
+    With `watches_time` the driver says when the time `due` has come.
+    """
 
     __slots__ = (
-        "_changed",
+        "_began",
         "_copied_until",
         "_copies",
         "_facts",
@@ -94,11 +117,14 @@ class ServingEngine:
         "_prefetches",
         "_publishes",
         "_recovers",
+        "_row_changed",
         "_run",
         "_table",
         "_tasks",
         "_waits_for",
+        "_watches_time",
         "draws",
+        "due",
         "ingress",
         "load",
         "me",
@@ -123,19 +149,22 @@ class ServingEngine:
         self.me = me
         self.scheduler = scheduler
         self.draws = draws
-        self.ingress = Ingress(self, recovers=options.recovers)
+        self.ingress = Ingress(self, recovers=options.recovers, most_attempts=options.most_attempts)
         self.queue = TaskQueue()
         self.load = OwnLoad(rules.running_load)
-        self.memory = DeviceMemory(0.0 if me == OUTSIDE else fleet.memory[me], fleet.model_bytes, rules.memory)
+        self.memory = DeviceMemory(0.0 if me == OUTSIDE else fleet.memory[me], table.model_bytes, rules.memory)
         self.running: Task | None = None
         self.now = -math.inf
+        self.due = math.inf
         self.out: list[Command] = []
+        self._watches_time = options.watches_time
+        self._began = -math.inf
         self._recovers = options.recovers
         self._publishes = options.publishes
         self._gathers = rules.gathers_joins
-        self._prefetches = rules.memory.eviction == "look-ahead" and rules.memory.prefetch_models > 0
+        self._prefetches = rules.memory.prefetches
         self._table = table
-        self._fetch_seconds: list[float] = fleet.fetch_seconds.tolist()
+        self._fetch_seconds = table.fetch_seconds
         self._facts: dict[TaskGraph, StageFacts] = {}
         self._tasks: dict[tuple[int, int], Task] = {}  # joins that lack inputs; with recovery, all that wait or run
         self._kept: dict[int, dict[int, Flow]] = {}
@@ -145,7 +174,7 @@ class ServingEngine:
         self._waits_for: set[int] = set()
         self._numbers = options.epoch << 40
         self._run = -1
-        self._changed = False
+        self._row_changed = False
         self._models_changed = False
 
     def handle(self, now: float, event: Event) -> list[Command]:
@@ -154,16 +183,21 @@ class ServingEngine:
             raise ServingError(f"worker {self.me}: time went back from {self.now} s to {now} s: {event}")
         self.now = now
         out = self.out = []
-        _HANDLERS[type(event)](self, event)
+        if type(event) is InputsArrived:  # these two are most of them
+            flow, stage, sources, gathered = event
+            self._take(flow, stage, sources, gathered)
+        elif type(event) is TaskDone:
+            self._task_done(event)
+        else:
+            _HANDLERS[type(event)](self, event)
         if self.running is None and self.queue.ready:
             self._start_next()
-        if self._changed:
-            self._write_load()
-        if self._models_changed:
-            self._models_changed = False
+        if self._row_changed:
+            self._row_changed = False
+            load = self.load
+            self._table.write_load(self.me, load.queued, load.busy_until, now)
             if self._publishes:
-                self._numbers += 1
-                out.append(PublishModels(self._numbers, self.memory.resident))
+                self._publish()
         return out
 
     # What the ingress needs too
@@ -177,9 +211,7 @@ class ServingEngine:
 
     def view(self) -> View:
         """What is known of all workers now, of this one exactly."""
-        if self._changed:
-            self._write_load()
-        return self._table.view(self.me, self.now)
+        return self._table.view(self.me, self.now, self.load)
 
     def is_present(self, worker: int) -> bool:
         """Whether a worker is there, as far as this one knows."""
@@ -190,41 +222,43 @@ class ServingEngine:
         if worker == self.me:
             self._take(flow, stage, sources, gathered)
         else:
-            self.out.append(Send(worker, InputsArrived(flow, stage, sources, gathered)))
+            self.out.append(made(Send, (worker, made(InputsArrived, (flow, stage, sources, gathered)))))
 
     def tell(self, worker: int, message: Event) -> None:
         """Tell a worker something, this one too."""
         if worker == self.me:
             _HANDLERS[type(message)](self, message)
         else:
-            self.out.append(Send(worker, message))
+            self.out.append(made(Send, (worker, message)))
 
     # Tasks
 
-    def _inputs_arrived(self, event: InputsArrived) -> None:
-        self._take(*event)
-
     def _take(self, flow: Flow, stage: int, sources: tuple[int, ...], gathered: bool) -> None:
         """Let a task join the queue with its first inputs, and be ready to run with the last."""
-        is_join = flow.graph.is_join[stage]
+        graph = flow.graph
+        facts = self._facts.get(graph) or self.facts(graph)
+        is_join = graph.is_join[stage]
         if not (is_join or self._recovers):  # by far the most
-            self._enqueue(self._task(flow, stage), ready=True)
+            ready = Task(flow, stage, facts, self.now)
+            self.queue.join(ready, True)
+            self.load.enqueue(ready.seconds)
+            self._row_changed = True
             return
         name = (flow.request.key, stage)
         if self._recovers and self._is_over(flow, stage):
             return
         task = self._tasks.get(name)
         if task is None:
-            task = self._tasks[name] = self._task(flow, stage)
+            task = self._tasks[name] = Task(flow, stage, facts, self.now)
             if not is_join or gathered or not self._gathers:
-                self._enqueue(task, ready=False)
+                self._enqueue(task, False)
         elif flow.attempt > task.flow.attempt:
             task.flow = flow
         if task.arrived < 0:  # all are there, these came twice
             return
         for source in sources:
             task.arrived |= 1 << source
-        if task.arrived == task.needed:
+        if task.arrived == facts.inputs[stage]:
             task.arrived = -1
             if not self._recovers:
                 del self._tasks[name]
@@ -233,14 +267,10 @@ class ServingEngine:
             else:
                 self._place_gathered(task)
 
-    def _task(self, flow: Flow, stage: int) -> Task:
-        facts = self._facts.get(flow.graph) or self.facts(flow.graph)
-        return Task(flow, stage, facts.seconds[stage], facts.models[stage], facts.inputs[stage], self.now)
-
-    def _enqueue(self, task: Task, *, ready: bool) -> None:
-        self.queue.join(task, ready=ready)
+    def _enqueue(self, task: Task, ready: bool) -> None:
+        self.queue.join(task, ready)
         self.load.enqueue(task.seconds)
-        self._changed = True
+        self._row_changed = True
 
     def _place_gathered(self, task: Task) -> None:
         """All inputs of a task have come together here: it is placed now, once."""
@@ -248,7 +278,7 @@ class ServingEngine:
         target = self._next_worker(flow, stage, self.view(), gathered=True)
         if target == self.me:
             task.queued = self.now
-            self._enqueue(task, ready=True)
+            self._enqueue(task, True)
             return
         self._tasks.pop((flow.request.key, stage), None)
         if target is not None:
@@ -256,14 +286,19 @@ class ServingEngine:
 
     def _start_next(self) -> None:
         """Give the accelerator to the first task that can run, and bring in the models that it lacks."""
-        queue, memory, now = self.queue, self.memory, self.now
+        queue, memory, copies, now = self.queue, self.memory, self._copies, self.now
         while (task := queue.take()) is not None:
+            if task.flow.request.deadline < now:
+                self.load.drop(task.seconds)
+                self._row_changed = True
+                self._give_up(task.flow, task.stage, "its time was over before it could run", LATE)
+                continue
             found = NO_MODEL
             for model in task.models:
-                if model not in memory:
+                if model not in memory.held:
                     found = MISS
                 elif found != MISS:
-                    found = PARTIAL if model in self._copies or found == PARTIAL else HIT
+                    found = PARTIAL if model in copies or found == PARTIAL else HIT
             if found == MISS or (self._prefetches and len(queue)):
                 try:
                     evict, fetch, prefetch = memory.prepare(task.models, queue.models())
@@ -273,22 +308,52 @@ class ServingEngine:
                     continue
                 if evict or fetch or prefetch:
                     self._change_memory(evict, fetch + prefetch)
-            expected = task.seconds
-            if found in {MISS, PARTIAL}:
-                self._waits_for = {model for model in task.models if model in self._copies}
-                expected += max(self._copies[model][1] for model in self._waits_for) - now
             task.turn, task.found = now, found
             self.running = task
-            self.load.start(task.seconds, now, expected)
-            self._changed = True
-            if not self._waits_for:
+            self._row_changed = True
+            if found in _RUNS_AT_ONCE:
+                self.load.start(task.seconds, now, task.seconds)
+                if self._watches_time:
+                    self.due = self._overdue()
                 self._run_task(task)
+            else:
+                there, waits_for = -math.inf, set()
+                for model in task.models:
+                    if model in copies:
+                        waits_for.add(model)
+                        there = max(there, copies[model][1])
+                self._waits_for = waits_for
+                self.load.start(task.seconds, now, task.seconds + (there - now))
+                if self._watches_time:
+                    self.due = self._overdue()
             return
 
+    def _overdue(self) -> float:
+        """When the task that starts now has taken twice as long as expected."""
+        now = self.now
+        return now + 2.0 * max(self.load.busy_until - now, _LEAST_OVERRUN_SECONDS)
+
+    def _time_passed(self, _: TimePassed) -> None:
+        now, task = self.now, self.running
+        if not self._watches_time or now < self.due:
+            return
+        if task is not None:
+            self.load.overrun(now, task.turn)
+            self.due = now + max(now - task.turn, _LEAST_OVERRUN_SECONDS)
+        else:
+            self.load.fade(now)
+            self._rest()
+        self._row_changed = True
+
+    def _rest(self) -> None:
+        """Nothing runs; a worker that is slow looks at its load now and then, until that is forgotten."""
+        self.due = self.now + _LOOK_SECONDS if self.load.pace.extra > 0 else math.inf
+
     def _run_task(self, task: Task) -> None:
+        self._began = self.now
         self._numbers += 1
         self._run = self._numbers
-        self.out.append(Run(self._run, task.flow, task.stage, task.seconds, task.queued, task.turn, task.found))
+        self.out.append(made(Run, (self._run, task.flow, task.stage, task.seconds, task.queued, task.turn, task.found)))
 
     def _task_done(self, event: TaskDone) -> None:
         task = self.running
@@ -296,24 +361,34 @@ class ServingEngine:
             return  # from before this worker was lost and came back
         self.running = None
         self.load.finish()
-        self._changed = True
+        self._row_changed = True
+        if self._watches_time:
+            self.load.ran(task.seconds, self._began, self.now)
+            self._rest()
         flow, stage = task.flow, task.stage
-        key = flow.request.key
         if self._recovers:
-            self._tasks.pop((key, stage), None)
-            if not task.dropped:
-                self._kept.setdefault(key, {})[stage] = flow
+            self._keep_output(task)
+        if task.dropped:
+            return
+        successors = task.facts.after[stage]
+        if self._recovers or not successors:
+            request = flow.request
+            done = made(StageDone, (request.key, stage, self.me, flow.attempt, self.now))
+            self.tell(request.ingress, done)
+        view = None
+        for successor in successors:
+            if view is None or view.own_queued != self.load.queued:  # the last one stays here
+                view = self._table.view(self.me, self.now, self.load)
+            worker = self._next_worker(flow, successor, view)
+            if worker is not None:
+                self.send(flow, successor, worker, (stage,))
+
+    def _keep_output(self, task: Task) -> None:
+        """Keep what a task put out until the reply: somebody may need it again."""
+        key = task.flow.request.key
+        self._tasks.pop((key, task.stage), None)
         if not task.dropped:
-            successors = flow.graph.workflow.successors[stage]
-            if self._recovers or not successors:
-                self.tell(flow.request.ingress, StageDone(key, stage, self.me, flow.attempt, self.now))
-            view = None
-            for successor in successors:
-                if view is None or self._changed:  # by a task that stays here
-                    view = self.view()
-                worker = self._next_worker(flow, successor, view)
-                if worker is not None:
-                    self.send(flow, successor, worker, (stage,))
+            self._kept.setdefault(key, {})[task.stage] = task.flow
 
     def _next_worker(self, flow: Flow, stage: int, view: View, *, gathered: bool = False) -> int | None:
         """Where a task goes whose input is here; None if it can run nowhere any more, which its ingress is told."""
@@ -329,29 +404,50 @@ class ServingEngine:
             self.tell(flow.request.ingress, StageMoved(flow.request.key, stage, worker, flow.attempt))
         return worker
 
-    def _give_up(self, flow: Flow, stage: int, reason: str) -> None:
+    def _give_up(self, flow: Flow, stage: int, reason: str, code: str = UNPLACEABLE) -> None:
         self._tasks.pop((flow.request.key, stage), None)
-        self.tell(flow.request.ingress, StageStuck(flow.request.key, reason))
+        self.tell(flow.request.ingress, StageStuck(flow.request.key, reason, code))
+
+    def _task_failed(self, event: TaskFailed) -> None:
+        task = self.running
+        if task is None or event.run != self._run:
+            return
+        self._stop_running(task)
+        if not task.dropped:
+            self._give_up(task.flow, task.stage, event.reason, FAILED)
+
+    def _stop_running(self, task: Task) -> None:
+        self.running = None
+        self._tasks.pop((task.flow.request.key, task.stage), None)
+        self.load.finish()
+        self._row_changed = True
+        self._rest()
 
     # Memory and row
 
     def _change_memory(self, evict: tuple[int, ...], load: tuple[int, ...]) -> None:
+        me, now, table, out = self.me, self.now, self._table, self.out
         for model in evict:
             self._copies.pop(model, None)
-            self._table.write_cache(self.me, model, False, self.now)
-            self.out.append(Evict(model))
+            table.write_cache(me, model, False, now)
+            out.append(made(Evict, (model,)))
         for model in load:
             self._numbers += 1
-            self._copied_until = max(self._copied_until, self.now) + self._fetch_seconds[model]
+            self._copied_until = max(self._copied_until, now) + self._fetch_seconds[model]
             self._copies[model] = (self._numbers, self._copied_until)
-            self._table.write_cache(self.me, model, True, self.now)
-            self.out.append(Load(self._numbers, model))
-        self._models_changed = True
+            table.write_cache(me, model, True, now)
+            out.append(made(Load, (self._numbers, model)))
+        self._row_changed = self._models_changed = True
+
+    def _pin(self, event: Pin) -> None:
+        evict, fetch, _ = self.memory.prepare((event.model,), ())
+        self._change_memory(evict, fetch)
+        self.memory.pin(event.model)
 
     def _model_loaded(self, event: ModelLoaded) -> None:
         copy, model = event
-        number, _ = self._copies.get(model, (-1, 0.0))
-        if number != copy:
+        under_way = self._copies.get(model)
+        if under_way is None or under_way[0] != copy:
             return  # it was evicted meanwhile
         del self._copies[model]
         self.memory.copied(model)
@@ -360,15 +456,30 @@ class ServingEngine:
             if not self._waits_for and self.running is not None:
                 self._run_task(self.running)
 
-    def _write_load(self) -> None:
-        self._changed = False
-        if self.me == OUTSIDE:
-            return
-        load = self.load
-        self._table.write_load(self.me, load.queued, load.busy_until, self.now)
-        if self._publishes:
+    def _model_failed(self, event: ModelFailed) -> None:
+        copy, model, reason = event
+        under_way = self._copies.get(model)
+        if under_way is None or under_way[0] != copy:
+            return  # it was evicted meanwhile
+        del self._copies[model]
+        self.memory.drop(model)
+        self._table.write_cache(self.me, model, False, self.now)
+        self._row_changed = self._models_changed = True
+        task = self.running
+        if model in self._waits_for and task is not None:
+            self._waits_for.clear()
+            self._stop_running(task)
+            if not task.dropped:
+                self._give_up(task.flow, task.stage, reason, FAILED)
+
+    def _publish(self) -> None:
+        """Tell the others the load and, if they have changed, the models."""
+        self._numbers += 1
+        self.out.append(PublishLoad(self._numbers, self.load.queued, self.load.busy_until))
+        if self._models_changed:
+            self._models_changed = False
             self._numbers += 1
-            self.out.append(PublishLoad(self._numbers, load.queued, load.busy_until))
+            self.out.append(PublishModels(self._numbers, self.memory.resident))
 
     # The others
 
@@ -381,6 +492,8 @@ class ServingEngine:
     def _peer_joined(self, event: PeerJoined) -> None:
         if not self.is_present(event.worker):
             self._table.join(event.worker)
+        if self._recovers:  # news of what was sent to it before it was lost may have come after the news of its loss
+            self.ingress.worker_lost(event.worker)
 
     def _peer_lost(self, event: PeerLost) -> None:
         if self.is_present(event.worker):
@@ -417,7 +530,7 @@ class ServingEngine:
         for task in [task for task in self.queue if concerned(task.flow)]:
             self.queue.drop(task)
             self.load.drop(task.seconds)
-            self._changed = True
+            self._row_changed = True
         if self.running is not None and concerned(self.running.flow):
             self.running.dropped = True
 
@@ -434,9 +547,12 @@ _HANDLERS: dict[type, Callable[[ServingEngine, Any], None]] = {
     StageDone: lambda engine, event: engine.ingress.stage_done(event),
     StageMoved: lambda engine, event: engine.ingress.stage_moved(event),
     StageStuck: lambda engine, event: engine.ingress.stage_stuck(event),
-    InputsArrived: ServingEngine._inputs_arrived,
-    TaskDone: ServingEngine._task_done,
+    Cancelled: lambda engine, event: engine.ingress.cancelled(event),
+    TimePassed: ServingEngine._time_passed,
+    Pin: ServingEngine._pin,
+    TaskFailed: ServingEngine._task_failed,
     ModelLoaded: ServingEngine._model_loaded,
+    ModelFailed: ServingEngine._model_failed,
     PeerLoad: ServingEngine._peer_load,
     PeerModels: ServingEngine._peer_models,
     PeerLost: ServingEngine._peer_lost,

@@ -8,6 +8,7 @@ million in a simulation.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, TypeAlias
 
 from fairway.engine.flow import Flow
@@ -21,11 +22,39 @@ PARTIAL = 2
 there or on their way, and one had not arrived yet."""
 
 
+UNPLACEABLE = "unplaceable"
+HOPELESS = "hopeless"
+LATE = "late"
+FAILED = "failed"
+"""Why a request is refused: no worker can run one of its tasks; it would not be done in time, as far as one can tell
+when it arrives; its time was over before a task could run; a task raised, or a model could not be loaded."""
+
+
 class RequestArrived(NamedTuple):
-    """A client asks this worker for a workflow; `key` tells the request from all others."""
+    """A client asks this worker for a workflow; `key` tells the request from all others.
+
+    After `deadline` the client does not wait any more.
+    """
 
     key: int
     graph: TaskGraph
+    deadline: float = math.inf
+
+
+class Cancelled(NamedTuple):
+    """The client of a request that came to this worker has gone, or has changed its mind."""
+
+    key: int
+
+
+class TimePassed(NamedTuple):
+    """It is the time at which the engine wanted to look at its load again (`ServingEngine.due`)."""
+
+
+class Pin(NamedTuple):
+    """Before the first request: load a model, and keep it."""
+
+    model: int
 
 
 class InputsArrived(NamedTuple):
@@ -46,11 +75,26 @@ class TaskDone(NamedTuple):
     run: int
 
 
+class TaskFailed(NamedTuple):
+    """The task that `Run` asked for has ended without a result."""
+
+    run: int
+    reason: str
+
+
 class ModelLoaded(NamedTuple):
     """The copy that `Load` asked for has ended; `copy` is its number."""
 
     copy: int
     model: int
+
+
+class ModelFailed(NamedTuple):
+    """The copy that `Load` asked for has failed for good: the model is not here."""
+
+    copy: int
+    model: int
+    reason: str
 
 
 class PeerLoad(NamedTuple):
@@ -102,10 +146,11 @@ class StageMoved(NamedTuple):
 
 
 class StageStuck(NamedTuple):
-    """To the ingress: a task of the request can run nowhere."""
+    """To the ingress: a task of the request has no result, and will have none; `code` is as in `Refuse`."""
 
     key: int
     reason: str
+    code: str = UNPLACEABLE
 
 
 class Replanned(NamedTuple):
@@ -130,9 +175,14 @@ class Forget(NamedTuple):
 
 Event: TypeAlias = (
     RequestArrived
+    | Cancelled
+    | TimePassed
+    | Pin
     | InputsArrived
     | TaskDone
+    | TaskFailed
     | ModelLoaded
+    | ModelFailed
     | PeerLoad
     | PeerModels
     | PeerLost
@@ -205,10 +255,11 @@ class Reply(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """Tell the client that its request cannot be served, and why."""
+    """Tell the client that its request is not served, and why, as one of the codes above and in a sentence."""
 
     key: int
     reason: str
+    code: str = UNPLACEABLE
 
 
 Command: TypeAlias = Run | Load | Evict | Send | PublishLoad | PublishModels | Reply | Refuse

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from fairway.place.graph import TaskGraph
@@ -12,7 +12,8 @@ from fairway.place.graph import TaskGraph
 class StageFacts:
     """By stage: its seconds on one worker, its models, and the stages whose output it takes, as bits.
 
-    `entries` are the stages that take the request itself; `exits` those that nobody takes from, as bits.
+    `entries` are the stages that take the request itself; `exits` those that nobody takes from, as bits; `after` those
+    that take the output of a stage.
     """
 
     seconds: list[float]
@@ -20,26 +21,27 @@ class StageFacts:
     inputs: list[int]
     entries: list[int]
     exits: int
+    after: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, graph: TaskGraph, worker: int) -> StageFacts:
         """The facts of a graph for a worker; any worker where only the graph matters."""
-        common = _COMMON.get(graph)
-        if common is None:
-            common = _COMMON[graph] = cls._of(graph)
-        return replace(common, seconds=graph.seconds[:, worker].tolist())
+        facts = _FACTS.get(graph)
+        if facts is None:
+            facts = _FACTS[graph] = cls._of_all(graph)
+        return facts[worker]
 
     @classmethod
-    def _of(cls, graph: TaskGraph) -> StageFacts:
+    def _of_all(cls, graph: TaskGraph) -> list[StageFacts]:
         before, after = graph.workflow.predecessors, graph.workflow.successors
-        return cls(
-            seconds=[],
-            models=[tuple(needed.tolist()) for needed in graph.needed],
-            inputs=[sum(1 << source for source in sources) for sources in before],
-            entries=[stage for stage, sources in enumerate(before) if not sources],
-            exits=sum(1 << stage for stage, targets in enumerate(after) if not targets),
-        )
+        models = [tuple(needed.tolist()) for needed in graph.needed]
+        inputs = [sum(1 << source for source in sources) for sources in before]
+        entries = [stage for stage, sources in enumerate(before) if not sources]
+        exits = sum(1 << stage for stage, targets in enumerate(after) if not targets)
+        columns = list(map(tuple, graph.seconds.T.tolist()))
+        kinds = {each: cls(list(each), models, inputs, entries, exits, after) for each in dict.fromkeys(columns)}
+        return [kinds[each] for each in columns]
 
 
-_COMMON: WeakKeyDictionary[TaskGraph, StageFacts] = WeakKeyDictionary()
-"""What is the same for all workers, since a simulation has thousands of them in one process."""
+_FACTS: WeakKeyDictionary[TaskGraph, list[StageFacts]] = WeakKeyDictionary()
+"""By graph and worker. Workers that are alike share theirs, since a simulation has thousands of them in one process."""

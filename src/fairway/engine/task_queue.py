@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from fairway.engine.flow import Flow
+from fairway.engine.stage_facts import StageFacts
 
 
 class Task:
@@ -23,29 +24,27 @@ class Task:
     __slots__ = (
         "arrived",
         "dropped",
+        "facts",
         "flow",
         "found",
         "models",
-        "needed",
         "place",
         "queued",
         "seconds",
         "stage",
         "turn",
     )
+    found: int
+    turn: float
 
-    def __init__(
-        self, flow: Flow, stage: int, seconds: float, models: tuple[int, ...], needed: int, queued: float
-    ) -> None:
+    def __init__(self, flow: Flow, stage: int, facts: StageFacts, queued: float) -> None:
         self.flow = flow
         self.stage = stage
-        self.seconds = seconds
-        self.models = models
-        self.needed = needed
+        self.facts = facts
+        self.seconds = facts.seconds[stage]
+        self.models = facts.models[stage]
         self.arrived = 0
         self.queued = queued
-        self.turn = queued
-        self.found = -1
         self.place = -1
         self.dropped = False
 
@@ -66,7 +65,7 @@ class TaskQueue:
     def __iter__(self) -> Iterator[Task]:
         return iter(self._waiting.values())
 
-    def join(self, task: Task, *, ready: bool) -> None:
+    def join(self, task: Task, ready: bool) -> None:
         """Give a task the next place; `ready` says that all of its inputs are there."""
         place = task.place = self._next_place
         self._next_place += 1

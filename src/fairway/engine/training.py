@@ -205,7 +205,9 @@ class TrainingEngine:
         if self._round_end is None:
             self._round_end = event.time
             return [BeginRound(event.time)]
-        return self._backfill()
+        # The others have had their chance: what is free now, only this one might be able to use.
+        room = (rates > 0) & (self.workers.free >= job.scale_factor)
+        return self._backfill() if room.any() else []
 
     def _job_left(self, event: JobFinished | JobCancelled | JobFailed) -> list[Command]:
         position = self._position(event)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fairway.engine.training_messages import Grant, JobResumed
 from fairway.live.job_spec import JobSpec
 from fairway.store.records import JobRecord
-
-PLANNED, RUNNING, ENDED = "planned", "running", "ended"
 
 
 @dataclass(slots=True)
@@ -21,17 +20,18 @@ class LiveJob:
     """A job that has not ended.
 
     `attempts` and `failures` are counted as in the store. `steps_done` and `steps_per_second` (of the wall clock) are
-    by the last report. `waiting` is how the job stands while it is not in the engine, to be told when its time comes.
+    by the last report, which `reported` says is in the store; `steps_saved` are those of the last checkpoint. `waiting`
+    is how the job stands while it is not in the engine, to be told when its time comes. `measured` are the rates that
+    were seen of it alone, by accelerator type, in steps per second of the engine's clock.
     """
 
     id: str
-    number: int
     spec: JobSpec
-    submitted_at: float
     attempts: int = 0
     failures: int = 0
     cancelled: bool = False
     steps_done: float | None = None
+    steps_saved: float = 0.0
     steps_per_second: float | None = None
     reported: bool = True
     waiting: JobResumed | None = None
@@ -40,15 +40,10 @@ class LiveJob:
     @classmethod
     def of(cls, record: JobRecord, spec: JobSpec) -> LiveJob:
         """A job from the store."""
-        return cls(
-            record.id,
-            record.number,
-            spec,
-            record.submitted_at,
-            record.attempts,
-            record.failures,
-            record.cancel_requested_at is not None,
-        )
+        job = cls(record.id, spec, record.attempts, record.failures)
+        if spec.steps is not None and record.checkpoint_steps_left is not None:
+            job.steps_saved = max(spec.steps - record.checkpoint_steps_left, 0.0)
+        return job
 
     def steps_left(self, steps_done: float | None) -> float | None:
         """What is left after so many steps; None if nobody knows how many there are."""
@@ -56,31 +51,58 @@ class LiveJob:
 
 
 @dataclass(slots=True)
+class Run:
+    """One job under one lease: `planned` until its processes run.
+
+    `known_as` are the numbers of leases under which the backend may know it, the newest last: more than one where it
+    was handed over, of which the backend hears later.
+    """
+
+    known_as: tuple[int, ...]
+    state: Literal["planned", "running", "ended"] = "planned"
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.state == "ended"
+
+
+@dataclass(slots=True)
 class LiveLease:
-    """A lease whose runs have not all ended. `held` says that the store knows it to hold its workers."""
+    """A lease whose runs have not all ended. `revoked` says that the engine has taken it back.
+
+    `follows` is the lease that still holds its workers in the store, from which its job was handed over. `told` are the
+    rates of its jobs that the engine was told last, `recorded` those that the store knows.
+    """
 
     grant: Grant
-    held: bool = False
     revoked: bool = False
-    runs: dict[str, str] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
     follows: int | None = None
-    """The lease under which its job began to run, if it goes on without a stop."""
+    told: tuple[float, ...] = ()
+    recorded: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for job in self.grant.jobs:
-            self.runs.setdefault(job, PLANNED)
+            self.runs.setdefault(job, Run((self.grant.lease,)))
+
+    @property
+    def number(self) -> int:
+        """The number of the lease."""
+        return self.grant.lease
 
     @property
     def over(self) -> bool:
         """Whether nothing runs under it any more, or will."""
-        return all(state == ENDED for state in self.runs.values())
+        return all(run.over for run in self.runs.values())
 
 
 class Leases:
-    """The leases that are not over, by number."""
+    """The leases that are not over."""
 
     def __init__(self) -> None:
         self._leases: dict[int, LiveLease] = {}
+        self._of_job: dict[str, list[LiveLease]] = {}
 
     def __iter__(self) -> Iterator[LiveLease]:
         return iter(list(self._leases.values()))
@@ -89,17 +111,33 @@ class Leases:
         return len(self._leases)
 
     def add(self, lease: LiveLease) -> None:
-        """Take in a lease."""
-        self._leases[lease.grant.lease] = lease
+        """Take in a lease, newer than all before it."""
+        self._leases[lease.number] = lease
+        for job in lease.grant.jobs:
+            self._of_job.setdefault(job, []).append(lease)
 
     def get(self, number: int) -> LiveLease | None:
         """A lease, if it is not over."""
         return self._leases.get(number)
 
-    def drop(self, number: int) -> None:
+    def drop(self, lease: LiveLease) -> None:
         """A lease is over."""
-        self._leases.pop(number, None)
+        if self._leases.pop(lease.number, None) is not None:
+            for job in lease.grant.jobs:
+                self._of_job[job].remove(lease)
+                if not self._of_job[job]:
+                    del self._of_job[job]
 
     def of_job(self, job: str) -> list[LiveLease]:
         """Those under which a job runs or will, the oldest first."""
-        return [lease for lease in self._leases.values() if lease.runs.get(job, ENDED) != ENDED]
+        return [lease for lease in self._of_job.get(job, ()) if not lease.runs[job].over]
+
+    def holding(self, number: int, job: str) -> LiveLease | None:
+        """The lease under which a run goes on that the backend knows by this number, if it has not ended."""
+        return next((lease for lease in self.of_job(job) if number in lease.runs[job].known_as), None)
+
+    def following(self, number: int) -> LiveLease | None:
+        """The lease that takes over the workers of another when that is over."""
+        old = self._leases.get(number)
+        jobs = old.grant.jobs if old is not None else ()
+        return next((lease for job in jobs for lease in self._of_job.get(job, ()) if lease.follows == number), None)

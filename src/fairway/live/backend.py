@@ -23,7 +23,9 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The backend cannot be reached; whether its runs go on is not known."""
+    """The backend cannot be reached, and why; whether its runs go on is not known."""
+
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,10 @@ class BackendGoneError(FairwayError):
     """The backend cannot be reached; what was asked may have been done or not, and can be asked again."""
 
 
+class SupersededError(FairwayError):
+    """Another controller has taken over."""
+
+
 class Backend(Protocol):
     """Runs jobs."""
 
@@ -54,7 +60,7 @@ class Backend(Protocol):
         """Keep in touch with what runs the jobs, as the controller of this epoch, until cancelled or superseded."""
 
     async def ask(self, command: Command) -> Mapping[str, Any]:
-        """Give a command and wait for its answer; raises `RefusedError` or `BackendGoneError`."""
+        """Give a command and wait for its answer; raises `RefusedError`, `BackendGoneError` or `SupersededError`."""
 
     async def shut_down(self) -> None:
         """Let what runs the jobs end; jobs that still run go on by themselves."""

@@ -163,6 +163,34 @@ class JobSpec:
     steps: int | None = None
     throughputs: Mapping[str, float] | None = None
 
+    def document(self) -> dict[str, Any]:
+        """The description that reads as this, in the fields of YAML."""
+        request = self.accelerators
+        checkpoint = {
+            "directory": self.checkpoint_directory,
+            "interval": self.checkpoint_every_seconds,
+            "seconds": self.checkpoint_seconds,
+        }
+        fields = {
+            "run": self.run if isinstance(self.run, str) else list(self.run),
+            "name": self.name,
+            "setup": self.setup,
+            "workdir": self.workdir,
+            "envs": dict(self.envs) or None,
+            "resources": {"accelerators": dict.fromkeys(request.types, request.count)} if request.types else None,
+            "team": self.team,
+            "weight": self.weight,
+            "deadline": self.slo_seconds if self.deadline is None else self.deadline.isoformat(),
+            "preemptible": self.preemptible,
+            "retries": self.retries,
+            "checkpoint": {name: value for name, value in checkpoint.items() if value is not None},
+            "grace": self.grace_seconds,
+            "job_type": self.job_type,
+            "steps": self.steps,
+            "throughputs": None if self.throughputs is None else dict(self.throughputs),
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
     def seconds_left(self, submitted: datetime) -> float | None:
         """From submission to the deadline; 0 or less if it has passed, None if there is none."""
         return self.slo_seconds if self.deadline is None else (self.deadline - submitted).total_seconds()

@@ -212,6 +212,7 @@ class Session:
                     self._saving_seconds,
                     self.stopped,
                     time.time(),
+                    self._lease.lease if self._lease is not None else 0,
                 )
             )
         except OSError:  # training is worth more than being watched
@@ -229,7 +230,9 @@ class Session:
         seen = (status.st_mtime_ns, status.st_ino)
         if seen != self._lease_seen:
             self._lease_seen = seen
-            self._lease = self._files.lease() or self._lease
+            before, self._lease = self._lease, self._files.lease() or self._lease
+            if before is not None and self._lease is not None and before.lease != self._lease.lease:
+                self._meter.restart()  # the one that it shared with has left: how fast it was says nothing any more
             self._pace.set(self._lease.pace if self._lease is not None else None)
 
 

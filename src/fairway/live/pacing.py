@@ -60,6 +60,10 @@ class Meter:
         """Time that does not count."""
         self._paused += seconds
 
+    def restart(self) -> None:
+        """What was measured so far does not hold any more."""
+        self._marks.clear()
+
     def mark(self, step: int) -> None:
         """So many steps are done now; to be called after the first one and then every half second or so."""
         self._marks.append((step, self._clock() - self._paused))

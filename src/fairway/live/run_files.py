@@ -62,7 +62,10 @@ class LeaseState:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far one rank is. Steps count from the first attempt on; `since` is where this attempt began."""
+    """How far one rank is. Steps count from the first attempt on; `since` is where this attempt began.
+
+    The rate was measured under `lease`, 0 if the job does not say: beside another job it is not what it is alone.
+    """
 
     rank: int
     step: int
@@ -72,6 +75,7 @@ class Progress:
     checkpoint_seconds: float = 0.0
     stopped: bool = False
     time: float = 0.0
+    lease: int = 0
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Progress:
@@ -86,6 +90,7 @@ class Progress:
             checkpoint_seconds=float(content.get("checkpoint_seconds", 0.0)),
             stopped=content.get("stopped") is True,
             time=float(content.get("time", 0.0)),
+            lease=int(content.get("lease", 0)),
         )
         if not all(
             math.isfinite(value) for value in (told.steps_per_second or 0.0, told.checkpoint_seconds, told.time)

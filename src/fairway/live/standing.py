@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairway.engine.training import TrainingEngine
+from fairway.engine.training_messages import JobResumed
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,16 @@ NEW = Standing(0.0, {}, {})
 """A job that no engine has known for a round."""
 
 
-def standing_document(engine: TrainingEngine) -> dict[str, Any]:
-    """How all jobs stand."""
-    jobs = engine.jobs
-    rows = zip(jobs.isolated.tolist(), jobs.shares.tolist(), jobs.owed.tolist(), strict=True)
-    return {"types": list(engine.types), "jobs": dict(zip(jobs.ids, rows, strict=True))}
+def standing_document(engine: TrainingEngine, waiting: Mapping[str, JobResumed]) -> dict[str, Any]:
+    """How all jobs stand: those of the engine, and those that wait outside it."""
+    jobs, types = engine.jobs, engine.types
+    rows: dict[str, Any] = dict(
+        zip(jobs.ids, zip(jobs.isolated.tolist(), jobs.shares.tolist(), jobs.owed.tolist(), strict=True), strict=True)
+    )
+    for name, job in waiting.items():
+        shares, owed = ([amounts.get(each, 0.0) for each in types] for amounts in (job.shares, job.owed))
+        rows[name] = (job.isolated_seconds, shares, owed)
+    return {"types": list(types), "jobs": rows}
 
 
 def standings_of(document: Mapping[str, Any]) -> dict[str, Standing]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fairway.live.verdict import Verdict
-
 
 @dataclass(slots=True)
 class Statistics:
@@ -17,6 +15,7 @@ class Statistics:
     restarts_total: int = 0
     failures_total: int = 0
     agent_restarts_total: int = 0
+    recoveries_total: int = 0
     rounds: int = 0
     solves: int = 0
     round_ends_at: float | None = None
@@ -24,9 +23,6 @@ class Statistics:
 
     def count_decision(self, seconds: float) -> None:
         """A policy has decided; the last thousand durations are kept."""
+        self.solves += 1
         self.decision_seconds.append(seconds)
         del self.decision_seconds[:-1000]
-
-    def count_end(self, verdict: Verdict) -> None:
-        """A run has ended."""
-        self.failures_total += verdict.failed

@@ -12,16 +12,23 @@ from fairway.live.local.process import FAILED, FAILED_TO_START, FINISHED, LOST
 from fairway.store.records import Reason
 from fairway.store.states import JobState
 
+DECLINED = "declined"
+"""Beside the ways in which a run can end: it never began, because the backend could not take it."""
+
 _FIRST_WAIT_SECONDS = 1.0
 _LONGEST_WAIT_SECONDS = 300.0
+DECLINED_WAIT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The state that the job goes to, why, and the seconds that it waits before it may run again."""
+    """The state that the job goes to, why, and the seconds that it waits before it may run again.
+
+    `failed` says that it counts as a failure of the job.
+    """
 
     state: JobState
-    reason: Reason | None = None
+    reason: Reason
     wait_seconds: float = 0.0
     failed: bool = False
 
@@ -45,6 +52,9 @@ def judged(kind: str, *, why: str, cancelled: bool, failures: int, retries: int)
         wait = back_off_seconds(count)
         sentence = f"{why}; failure {count} of at most {retries + 1}, tried again after {wait:g} s"
         return Verdict(JobState.QUEUED, Reason("BackOff", sentence), wait, failed=True)
+    if kind == DECLINED:
+        wait = DECLINED_WAIT_SECONDS
+        return Verdict(JobState.QUEUED, Reason("BackOff", f"{why}; tried again after {wait:g} s"), wait)
     if kind == LOST:
         return Verdict(JobState.QUEUED, Reason("WorkersLost", f"{why}; it goes on from its last checkpoint"))
     return Verdict(JobState.QUEUED, Reason("Preempted", f"{why}; it goes on from there when it is its turn"))

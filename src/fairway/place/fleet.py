@@ -35,7 +35,7 @@ class Worker:
 class Fleet:
     """Workers and models as arrays: `hosts[w]` numbers the hosts, `memory[w]` and `model_bytes[m]` are in bytes.
 
-    `fetch_seconds[m]` is how long model m takes from the host's memory to the accelerator.
+    `fetch_seconds[m]` is how long model m takes into the accelerator's memory: as measured, or by the link.
     """
 
     workers: tuple[Worker, ...]
@@ -68,7 +68,7 @@ class Fleet:
             hosts=np.array([hosts.setdefault(key, len(hosts)) for key in keys], dtype=np.int64),
             memory=np.array([worker.memory_bytes for worker in workers], dtype=float),
             model_bytes=np.array([model.bytes for model in models], dtype=float),
-            fetch_seconds=np.array([links.to_device(model.bytes) for model in models], dtype=float),
+            fetch_seconds=np.array([links.to_load(model) for model in models], dtype=float),
             worker_numbers=_numbered("workers", [worker.name for worker in workers]),
             model_numbers=_numbered("models", [model.name for model in models]),
         )

@@ -50,8 +50,14 @@ def plan_tasks(
     draw: float,
     given_workers: IntArray,
     given_finish: FloatArray,
-) -> tuple[IntArray, FloatArray]:
-    """The worker and the expected finish of each task; -1 where no worker can run it, which ends the search.
+    spreads: bool,
+    key: int,
+    parts: FloatArray,
+) -> tuple[IntArray, FloatArray, int]:
+    """The worker and the expected finish of each task; then the first task that no worker can run, -1 if all can.
+
+    A task that has a worker in `given_workers` keeps it, and one that has a time in `given_finish` too is done; both
+    may be empty. If it `spreads`, the others go where `spread_task` says, by `parts` unless these are empty.
 
     available(w) = now + load(w) at first; then the finish of the last task of this request that was planned on w
     ready(t, w)  = now + (input(t) if w is not on the ingress host)              for a task that takes the request
@@ -62,6 +68,14 @@ def plan_tasks(
     tasks, workers = seconds.shape
     chosen = np.full(tasks, -1, np.int64)
     finish = np.full(tasks, np.nan)
+    fixed = given_workers.copy() if len(given_workers) else np.full(tasks, -1, np.int64)
+    if spreads:
+        for task in range(tasks):
+            if fixed[task] < 0:
+                part = parts[task] if len(parts) else -1.0
+                fixed[task] = spread_task(key, task, part, seconds[task], queued)
+                if fixed[task] < 0:
+                    return chosen, finish, task
     available = np.empty(workers)
     room = free.copy()
     holds = np.empty((len(models), workers), np.bool_)
@@ -81,8 +95,8 @@ def plan_tasks(
     state = np.uint64(draw * _FIRST)
     for position in range(tasks):
         task = order[position]
-        given = given_workers[task] if len(given_workers) else -1
-        if given >= 0 and not np.isnan(given_finish[task]):
+        given = fixed[task]
+        if given >= 0 and len(given_finish) and not np.isnan(given_finish[task]):
             chosen[task] = given
             finish[task] = given_finish[task]
             continue
@@ -124,9 +138,7 @@ def plan_tasks(
             ends[worker] = max(available[worker], ready[worker]) + fetch + seconds[task, worker]
             best = min(best, ends[worker])
         if best == np.inf:
-            chosen[:] = -1
-            chosen[task] = -2
-            return chosen, finish
+            return chosen, finish, task
 
         winner = given
         if winner < 0:
@@ -138,13 +150,19 @@ def plan_tasks(
             need = needs[index]
             size = model_bytes[models[need]]
             if compat:
-                # A planned model is not remembered there, and room that is too small stays as it was.
-                if not holds[need, winner] and room[winner] >= size:
-                    room[winner] -= size
+                # A planned model is not remembered there, and its size is taken off what is used, not off the room.
+                if not holds[need, winner]:
+                    used = 0.0
+                    for model in range(len(model_bytes)):
+                        if own_cached[model] if winner == me else cached[model, winner]:
+                            used += model_bytes[model]
+                    used -= room[winner] - (own_free if winner == me else free[winner])
+                    if used >= size:
+                        room[winner] += size
             elif not holds[need, winner]:
                 holds[need, winner] = True
                 room[winner] = max(0.0, room[winner] - size)
-    return chosen, finish
+    return chosen, finish, -1
 
 
 @njit(cache=True)
@@ -233,11 +251,37 @@ def _best(
 
 
 @njit(cache=True)
+def spread_task(key: int, task: int, part: float, seconds: FloatArray, queued: FloatArray) -> int:
+    """The worker at a part of the row of workers, from [0, 1), or where the hash of request and task falls.
+
+    If that worker has left or cannot run the task, the rest of them are the row; -1 if there are none. Without a part,
+    it is negative.
+    """
+    number = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(task) * np.uint64(0xD1B54A32D192ED03)
+    number = _mixed(number + np.uint64(0x632BE59BD9B4E019))
+    worker = _place(number, part, len(seconds))
+    if seconds[worker] != np.inf and queued[worker] != np.inf:
+        return worker
+    others = np.flatnonzero((seconds != np.inf) & (queued != np.inf))
+    return int(others[_place(number, part, len(others))]) if len(others) else -1
+
+
+@njit(cache=True)
+def _place(number: np.uint64, part: float, workers: int) -> int:
+    # Compiled, the one is an unsigned number and the other is not; together they must be of one kind.
+    return int(np.int64(number % np.uint64(workers))) if part < 0 else int(part * workers)
+
+
+@njit(cache=True)
 def _next(state: np.uint64) -> tuple[np.uint64, float]:
     """The next of a sequence of numbers in [0, 1) that are all but independent (SplitMix64)."""
     state += np.uint64(0x9E3779B97F4A7C15)
-    mixed = state
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed ^= mixed >> np.uint64(31)
-    return state, float(mixed >> np.uint64(11)) / _FIRST
+    return state, float(_mixed(state) >> np.uint64(11)) / _FIRST
+
+
+@njit(cache=True)
+def _mixed(number: np.uint64) -> np.uint64:
+    """A number that two others rarely share a remainder of (the finisher of SplitMix64)."""
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))

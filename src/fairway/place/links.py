@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass, fields
 
 from fairway.errors import InputError
+from fairway.workflows.model import Model
 
 KILOBYTE = 1024
 GIGABYTE_PER_SECOND = 1048.58 * KILOBYTE * 1000
@@ -57,6 +58,10 @@ class Links:
     def to_device(self, size: float) -> float:
         """Seconds from a host's memory to its accelerator."""
         return self.copy_latency + size / self.to_device_bandwidth
+
+    def to_load(self, model: Model) -> float:
+        """Seconds until a model is in an accelerator's memory: as measured, or those of its bytes."""
+        return self.to_device(model.bytes) if model.load_seconds is None else model.load_seconds
 
     def to_host(self, size: float) -> float:
         """Seconds from an accelerator to its host's memory."""

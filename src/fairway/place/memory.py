@@ -16,10 +16,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, NamedTuple
 
-import numpy as np
-
 from fairway.errors import FairwayError, InputError
-from fairway.place.arrays import FloatArray
+from fairway.made import made
 
 
 class DoesNotFitError(FairwayError):
@@ -39,6 +37,11 @@ class MemoryPolicy:
         """Eviction that looks ahead, with prefetching or without."""
         return cls() if prefetches else cls(prefetch_models=0, prefetch_tasks=0)
 
+    @property
+    def prefetches(self) -> bool:
+        """Whether models may come before the task that needs them."""
+        return self.eviction == "look-ahead" and self.prefetch_models > 0 and self.prefetch_tasks > 0
+
 
 class Preparation(NamedTuple):
     """What to do before a task runs: evict, fetch and wait for it, and what to fetch while the task runs."""
@@ -52,18 +55,20 @@ class DeviceMemory:
     """The models in one accelerator's memory, by number, in the order in which they came.
 
     A model counts from the decision to fetch it. Pinned models never go. `copying` are those whose copy has not ended
-    yet; if one of these is evicted, its copy has to be stopped.
+    yet; if one of these is evicted, its copy has to be stopped. `held` are all of them, as a set to look into.
     """
 
-    __slots__ = ("_pins", "_resident", "_sizes", "capacity", "copying", "free", "policy")
+    __slots__ = ("_pins", "_prefetches", "_resident", "_sizes", "capacity", "copying", "free", "held", "policy")
 
-    def __init__(self, capacity: float, model_bytes: FloatArray | Sequence[float], policy: MemoryPolicy) -> None:
+    def __init__(self, capacity: float, model_bytes: Sequence[float], policy: MemoryPolicy) -> None:
         self.capacity = float(capacity)
         self.free = float(capacity)
         self.policy = policy
         self.copying: set[int] = set()
-        self._sizes = np.asarray(model_bytes, dtype=float).tolist()
+        self._sizes = model_bytes
+        self._prefetches = policy.prefetches
         self._resident: dict[int, None] = {}
+        self.held = self._resident.keys()
         self._pins: dict[int, int] = {}
 
     @property
@@ -93,19 +98,26 @@ class DeviceMemory:
 
         If they cannot fit, nothing changes and the task is to be refused.
         """
-        missing = tuple(model for model in dict.fromkeys(models) if model not in self._resident)
-        needed = sum(self._sizes[model] for model in missing)
+        resident, sizes = self._resident, self._sizes
+        missing: tuple[int, ...] = ()
+        needed = 0.0
+        for model in models:
+            if model not in resident and model not in missing:
+                missing = (*missing, model)
+                needed += sizes[model]
         evicted: tuple[int, ...] = ()
         prefetched: tuple[int, ...] = ()
         if needed > self.free:
             evicted = self._victims(needed - self.free, models, queue)
             for model in evicted:
                 self.drop(model)
-        elif self.policy.eviction == "look-ahead":
+        elif self._prefetches:
             prefetched = self._next_models(self.free - needed, models, queue)
-        for model in (*missing, *prefetched):
-            self._take(model)
-        return Preparation(evicted, missing, prefetched)
+        for model in missing + prefetched:
+            resident[model] = None
+            self.copying.add(model)
+            self.free -= sizes[model]
+        return made(Preparation, (evicted, missing, prefetched))
 
     def copied(self, model: int) -> None:
         """The copy of a model has ended."""
@@ -118,18 +130,14 @@ class DeviceMemory:
         self._pins.pop(model, None)
         self.free += self._sizes[model]
 
-    def _take(self, model: int) -> None:
-        self._resident[model] = None
-        self.copying.add(model)
-        self.free -= self._sizes[model]
-
     def _victims(self, lacking: float, models: Sequence[int], queue: Iterable[Sequence[int]]) -> tuple[int, ...]:
         candidates = [model for model in self._resident if model not in models and model not in self._pins]
         if self.policy.eviction == "look-ahead":
             first_use = _first_uses(candidates, queue)
-            never = len(first_use)
-            # The sort is stable, so models that nobody waits for go in the order in which they came.
-            candidates.sort(key=lambda model: -first_use.get(model, never))
+            if first_use:
+                never = len(first_use)
+                # The sort is stable, so models that nobody waits for go in the order in which they came.
+                candidates.sort(key=lambda model: -first_use.get(model, never))
         victims = []
         for model in candidates:
             if lacking <= 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol
 
 from fairway.errors import FairwayError
@@ -27,13 +28,14 @@ class Request(NamedTuple):
 
     `key` tells it from all others. `ingress` is the worker that holds its input, `OUTSIDE` if none does. With `kept`,
     only the rest is planned, as after the loss of a worker: what has a worker there keeps it, and what has a finish too
-    is done.
+    is done. After `deadline` nobody waits for it any more.
     """
 
     key: int
     graph: TaskGraph
     ingress: int = OUTSIDE
     kept: Plan | None = None
+    deadline: float = math.inf
 
 
 class Plan(NamedTuple):

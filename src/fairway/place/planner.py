@@ -12,9 +12,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairway.made import made
+from fairway.place.arrays import FloatArray
 from fairway.place.kernels import plan_tasks
 from fairway.place.plan import NoPlaceError, Plan, Request
 from fairway.place.state import View
+
+KEY_MASK = 2**63 - 1
+"""Of larger keys, kernels take the last bits only."""
+
+NO_PARTS = np.empty(0)
 
 _NO_WORKERS = np.empty(0, dtype=np.int64)
 _NO_TIMES = np.empty(0)
@@ -26,7 +33,8 @@ def plan_request(
     now: float,
     draw: float,
     *,
-    given: Plan | None = None,
+    spreads: bool = False,
+    parts: FloatArray = NO_PARTS,
     eviction_penalty: float = 1.0,
     counts_load: bool = True,
     counts_cache: bool = True,
@@ -34,13 +42,14 @@ def plan_request(
 ) -> Plan:
     """The plan of a request; `draw` from [0, 1) decides between equals.
 
-    A task that has a worker in `given` keeps it. `eviction_penalty` is what a model costs on top, as a part of its
+    If it `spreads`, there is no search: tasks go where `kernels.spread_task` says, by `parts` if there are any, and are
+    only told when they should finish. `eviction_penalty` is what a model costs on top, as a part of its
     fetch time, where others have to make room for it. With `compat`, the planner makes the same mistakes as the
     authors' simulator: input that arrives at once, models that are planned for twice, and the first of equals.
     """
     graph, fleet = request.graph, request.graph.fleet
-    kept = request.kept if given is None else given
-    workers, finish = plan_tasks(
+    kept = request.kept
+    workers, finish, stuck = plan_tasks(
         graph.order,
         graph.seconds,
         graph.before_offsets,
@@ -73,10 +82,13 @@ def plan_request(
         draw,
         _NO_WORKERS if kept is None else kept.workers,
         _NO_TIMES if kept is None else kept.finish,
+        spreads,
+        request.key & KEY_MASK,
+        parts,
     )
-    if workers.min() < 0:
-        raise no_place(request, int(workers.argmin()))
-    return Plan(graph, workers, finish)
+    if stuck >= 0:
+        raise no_place(request, stuck)
+    return made(Plan, (graph, workers, finish))
 
 
 def no_place(request: Request, stage: int) -> NoPlaceError:

@@ -1,39 +1,30 @@
-"""Spreads tasks over the workers by the hash of request and stage, which everyone works out alike."""
+"""Spreads tasks over the workers by the hash of request and stage, which everyone works out alike.
+
+`kernels.spread_task` says where a hash falls.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fairway.place.plan import Request
-from fairway.place.planner import no_place
-from fairway.place.state import ABSENT, View
+from fairway.place.kernels import spread_task
+from fairway.place.plan import Draws, Plan, Request
+from fairway.place.planner import KEY_MASK, NO_PARTS, no_place, plan_request
+from fairway.place.state import View
 
-_MASK = 2**64 - 1
 
-
-def spread_worker(request: Request, stage: int, view: View, part: float | None = None) -> int:
-    """The worker of one task: at this part, from [0, 1), of the row of workers; without one, where its hash falls.
-
-    If that worker has left or cannot run the task, the rest of them are the row.
-    """
-    able = request.graph.runnable[stage]
-    workers = len(able)
-    worker = _place(request, stage, part, workers)
-    if able[worker] and view.queued[worker] != ABSENT:
-        return worker
-    others = np.flatnonzero(able & (view.queued != ABSENT))
-    if not len(others):
+def spread_worker(request: Request, stage: int, view: View) -> int:
+    """The worker of one task; if that has left or cannot run it, another one of those that can."""
+    worker = spread_task(request.key & KEY_MASK, stage, -1.0, request.graph.seconds[stage], view.queued)
+    if worker < 0:
         raise no_place(request, stage)
-    return int(others[_place(request, stage, part, len(others))])
+    return worker
 
 
-def _place(request: Request, stage: int, part: float | None, workers: int) -> int:
-    return _mixed(request.key, stage) % workers if part is None else int(part * workers)
-
-
-def _mixed(key: int, stage: int) -> int:
-    """A number that two keys or stages rarely share a remainder of (the finisher of SplitMix64)."""
-    mixed = (key * 0x9E3779B97F4A7C15 + stage * 0xD1B54A32D192ED03 + 0x632BE59BD9B4E019) & _MASK
-    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
-    return mixed ^ (mixed >> 31)
+def spread_plan(request: Request, view: View, now: float, draws: Draws | None = None) -> Plan:
+    """A plan that spreads the tasks by hash or, where draws are given, by chance; and when each should finish there."""
+    parts = NO_PARTS
+    if draws is not None:
+        kept = [-1] * len(request.graph) if request.kept is None else request.kept.workers.tolist()
+        parts = np.array([draws.random() if worker < 0 else 0.0 for worker in kept])
+    return plan_request(request, view, now, 0.0, spreads=True, parts=parts)

@@ -18,8 +18,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from fairway.errors import InputError
+from fairway.made import made
 from fairway.place.arrays import BoolArray, FloatArray
 from fairway.place.fleet import OUTSIDE, Fleet
+from fairway.place.pace import Pace
 
 ABSENT = math.inf
 """The load of a worker that has left: no planner will wait for it."""
@@ -63,7 +65,7 @@ class View(NamedTuple):
 
     def is_present(self, worker: int) -> bool:
         """Whether the worker can be given tasks."""
-        return self.load(worker, math.inf) != ABSENT
+        return bool((self.own_queued if worker == self.me else self.queued[worker]) != ABSENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class StateTable:
     One table serves every reader of a simulation: `write_*` changes a worker's own row, and others see it when its
     pushes say so. In a live system each worker has its own: it writes its own row, and `receive_*` takes what others
     push, with their sequence numbers, as messages may overtake each other.
+
+    `model_bytes` and `fetch_seconds` are those of the fleet as plain numbers, for all who work with the table.
     """
 
     def __init__(self, fleet: Fleet, loads: Pushes | None = None, caches: Pushes | None = None) -> None:
@@ -105,49 +109,63 @@ class StateTable:
         self.fleet = fleet
         self.loads = Pushes() if loads is None else loads
         self.caches = Pushes() if caches is None else caches
-        self._own_queued = np.zeros(workers)
-        self._own_busy_until = np.full(workers, NEVER)
-        self._own_cached = np.zeros((workers, models), dtype=np.bool_)
-        self._own_free = fleet.memory.copy()
+        # A worker's own row is read and written by itself, number by number; the pushed ones by kernels, all at once.
+        self._own_queued = [0.0] * workers
+        self._own_busy_until = [NEVER] * workers
+        self._own_caches = np.zeros((workers, models), dtype=np.bool_)
+        self._own_cached = list(self._own_caches)
+        self._own_free: list[float] = fleet.memory.tolist()
         self._queued = np.zeros(workers)
         self._busy_until = np.full(workers, NEVER)
         self._cached = np.zeros((models, workers), dtype=np.bool_)
         self._free = fleet.memory.copy()
-        self._loads_under_way: deque[tuple[float, int, int, float, float]] = deque()
-        self._caches_under_way: deque[tuple[float, int, int, int, bool]] = deque()
-        self._stays = [0] * workers
+        self._loads_under_way: deque[tuple[float, int, float, float]] = deque()
+        self._caches_under_way: deque[tuple[float, int, int, bool]] = deque()
         self._load_sequence = [-1] * workers
         self._cache_sequence = [-1] * workers
         self._nothing = np.zeros(models, dtype=np.bool_)
+        self.model_bytes: list[float] = fleet.model_bytes.tolist()
+        self.fetch_seconds: list[float] = fleet.fetch_seconds.tolist()
         # Rows are written all the time, and most often without a period: then there is nothing to work out.
-        self._shows_loads_at_once = self.loads.immediate
-        self._load_delay = self.loads.delay if self.loads.period == 0 else None
+        self._shows_loads_at_once, self._shows_caches_at_once = self.loads.immediate, self.caches.immediate
+        self._load_delay, self._cache_delay = (
+            pushes.delay if pushes.period == 0 else None for pushes in (self.loads, self.caches)
+        )
 
-    def view(self, me: int, now: float) -> View:
-        """What worker `me` sees now; `OUTSIDE` sees no row but the pushed ones."""
+    def view(self, me: int, now: float, own: Load | None = None) -> View:
+        """What worker `me` sees now; `OUTSIDE` sees no row but the pushed ones.
+
+        A worker that is about to write its load may give it here, to see what it will have written.
+        """
         loads, caches = self._loads_under_way, self._caches_under_way
-        if (loads and loads[0][0] <= now) or (caches and caches[0][0] <= now):
-            self._deliver(now)
+        while loads and loads[0][0] <= now:
+            _, worker, queued, busy_until = loads.popleft()
+            self._queued[worker] = queued
+            self._busy_until[worker] = busy_until
+        while caches and caches[0][0] <= now:
+            _, worker, model, held = caches.popleft()
+            self._show_cache(worker, model, held)
         if me == OUTSIDE:
             return View(me, self._queued, self._busy_until, self._cached, self._free, 0.0, NEVER, self._nothing, 0.0)
-        return View(
+        fields = (
             me,
             self._queued,
             self._busy_until,
             self._cached,
             self._free,
-            float(self._own_queued[me]),
-            float(self._own_busy_until[me]),
+            self._own_queued[me] if own is None else own.queued,
+            self._own_busy_until[me] if own is None else own.busy_until,
             self._own_cached[me],
-            float(self._own_free[me]),
+            self._own_free[me],
         )
+        return made(View, fields)
 
     def exact_rows(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """By worker: its own account of what waits, until when its task runs, and (by model) what its memory holds.
 
-        The table's own arrays, for reading. Only a table that serves all workers knows these of all of them.
+        Only a table that serves all workers knows these of all of them.
         """
-        return self._own_queued, self._own_busy_until, self._own_cached
+        return np.array(self._own_queued), np.array(self._own_busy_until), self._own_caches
 
     def write_load(self, worker: int, queued: float, busy_until: float, now: float) -> None:
         """Set a worker's own load; the others see it when it has been pushed."""
@@ -159,20 +177,23 @@ class StateTable:
             self._queued[worker] = queued
             self._busy_until[worker] = busy_until
         else:
-            seen = self.loads.seen_at(now) if self._load_delay is None else now + self._load_delay
-            self._loads_under_way.append((seen, worker, self._stays[worker], queued, busy_until))
+            delay = self._load_delay
+            seen = self.loads.seen_at(now) if delay is None else now + delay
+            self._loads_under_way.append((seen, worker, queued, busy_until))
 
     def write_cache(self, worker: int, model: int, held: bool, now: float) -> None:
         """Say that a worker's memory takes in, or gives up, a model; the others see it when it has been pushed."""
-        if self._own_queued[worker] == ABSENT or bool(self._own_cached[worker, model]) == held:
+        own = self._own_cached[worker]
+        if self._own_queued[worker] == ABSENT or bool(own[model]) == held:
             return
-        self._own_cached[worker, model] = held
-        size = self.fleet.model_bytes[model]
+        own[model] = held
+        size = self.model_bytes[model]
         self._own_free[worker] += -size if held else size
-        if self.caches.immediate:
+        if self._shows_caches_at_once:
             self._show_cache(worker, model, held)
         else:
-            self._caches_under_way.append((self.caches.seen_at(now), worker, self._stays[worker], model, held))
+            seen = self.caches.seen_at(now) if self._cache_delay is None else now + self._cache_delay
+            self._caches_under_way.append((seen, worker, model, held))
 
     def receive_load(self, worker: int, sequence: int, queued: float, busy_until: float) -> bool:
         """Take a peer's load as it pushed it; False if a newer one is known or the peer has left."""
@@ -202,31 +223,19 @@ class StateTable:
         self._reset(worker, 0.0)
 
     def _reset(self, worker: int, queued: float) -> None:
-        self._stays[worker] += 1  # what is under way is from before
+        # What is under way is from before.
+        self._loads_under_way = deque(news for news in self._loads_under_way if news[1] != worker)
+        self._caches_under_way = deque(news for news in self._caches_under_way if news[1] != worker)
         self._load_sequence[worker] = self._cache_sequence[worker] = -1
-        for array in (self._own_queued, self._queued):
-            array[worker] = queued
-        for array in (self._own_busy_until, self._busy_until):
-            array[worker] = NEVER
-        self._own_cached[worker] = False
+        self._own_queued[worker] = self._queued[worker] = queued
+        self._own_busy_until[worker] = self._busy_until[worker] = NEVER
+        self._own_cached[worker][:] = False
         self._cached[:, worker] = False
-        self._own_free[worker] = self._free[worker] = self.fleet.memory[worker]
-
-    def _deliver(self, now: float) -> None:
-        loads, caches = self._loads_under_way, self._caches_under_way
-        while loads and loads[0][0] <= now:
-            _, worker, stay, queued, busy_until = loads.popleft()
-            if stay == self._stays[worker]:
-                self._queued[worker] = queued
-                self._busy_until[worker] = busy_until
-        while caches and caches[0][0] <= now:
-            _, worker, stay, model, held = caches.popleft()
-            if stay == self._stays[worker]:
-                self._show_cache(worker, model, held)
+        self._own_free[worker] = self._free[worker] = float(self.fleet.memory[worker])
 
     def _show_cache(self, worker: int, model: int, held: bool) -> None:
         self._cached[model, worker] = held
-        size = self.fleet.model_bytes[model]
+        size = self.model_bytes[model]
         self._free[worker] += -size if held else size
 
 
@@ -234,43 +243,66 @@ class Load:
     """A worker's account of its own load, from which it writes its row: tasks join, start and end.
 
     `running` says how the task that runs counts. It decays by default: a reader subtracts what has passed since its
-    start. The authors' system counts all of it until it ends, their simulator none of it.
+    start. The authors' system counts all of it until it ends, their simulator none of it. `queued` are the seconds of
+    work that waits and, where it counts in full, of the task that runs. A worker that is told what its tasks really
+    took (`ran`) says so: what waits there takes longer, and so would a task that comes.
     """
 
-    __slots__ = ("_queued", "_running", "_waiting", "busy_until", "running")
+    __slots__ = ("_running", "_seconds", "_waiting", "busy_until", "pace", "queued", "running")
 
     def __init__(self, running: RunningLoad = "decays") -> None:
         self.running: RunningLoad = running
+        self.pace = Pace()
+        self.queued = 0.0
         self.busy_until = NEVER
-        self._queued = 0.0
+        self._seconds = 0.0
         self._running = 0.0
         self._waiting = 0
-
-    @property
-    def queued(self) -> float:
-        """Seconds of work that waits and, where it counts in full, of the task that runs."""
-        return self._queued + self._running
 
     def enqueue(self, seconds: float) -> None:
         """A task joins the queue; one that takes several inputs joins with the first of them."""
         self._waiting += 1
-        self._queued += seconds
+        self._seconds += seconds
+        self.queued = self._seconds * self.pace.factor + self._running + self.pace.extra  # `_sum_up` without a call
 
     def start(self, seconds: float, now: float, expected: float | None = None) -> None:
         """A task leaves the queue and runs; `expected` is the time until its end, if that is more than its seconds."""
-        self.drop(seconds)
         if self.running == "decays":
-            self.busy_until = now + (seconds if expected is None else expected)
+            slower = seconds * (self.pace.factor - 1.0)
+            self.busy_until = now + (seconds if expected is None else expected) + slower
         elif self.running == "counts":
             self._running = seconds
+        self.drop(seconds)
 
     def finish(self) -> None:
         """The running task has ended."""
         self.busy_until = NEVER
-        self._running = 0.0
+        if self._running:
+            self._running = 0.0
+            self._sum_up()
+
+    def overrun(self, now: float, since: float) -> None:
+        """The running task should have ended: as long as it has taken so far, it may take once more."""
+        if self.running == "decays":
+            self.busy_until = now + (now - since)
+
+    def ran(self, expected: float, began: float, ended: float) -> None:
+        """The task that has ended took so long."""
+        self.pace.ran(expected, began, ended)
+        self._sum_up()
+
+    def fade(self, now: float) -> None:
+        """Nothing runs: what is known of the own pace grows old."""
+        self.pace.fade(now)
+        self._sum_up()
 
     def drop(self, seconds: float) -> None:
         """A task leaves the queue without running here."""
         self._waiting -= 1
         # Rounding must neither make a load negative nor leave one behind when the queue is empty.
-        self._queued = max(0.0, self._queued - seconds) if self._waiting > 0 else 0.0
+        self._seconds = max(0.0, self._seconds - seconds) if self._waiting > 0 else 0.0
+        self.queued = self._seconds * self.pace.factor + self._running + self.pace.extra
+
+    def _sum_up(self) -> None:
+        pace = self.pace
+        self.queued = self._seconds * pace.factor + self._running + pace.extra

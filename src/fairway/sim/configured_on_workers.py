@@ -95,7 +95,7 @@ def _the_worker(scenario: Scenario) -> Worker:
 def _on_invokers(scenario: Scenario, worker: Worker, options: ServingOptions, *, copies: bool) -> ServerlessScenario:
     links = scenario.links
     models = list(models_of(scenario.workflows).values())
-    cold = [links.to_device(model.bytes) for model in models]
+    cold = [links.to_load(model) for model in models]
     functions = tuple(
         Function(model.name, seconds, model.bytes, links.to_host(model.bytes) if copies else 0.0)
         for model, seconds in zip(models, cold, strict=True)

@@ -28,6 +28,7 @@ class Hardware:
         "_nic_queues",
         "_recorder",
         "_seconds",
+        "_share_hosts",
         "_to_host_seconds",
     )
 
@@ -42,28 +43,30 @@ class Hardware:
         self._bus_until = [0.0] * len(fleet)
         self._last_copy: list[tuple[int, float]] = [(-1, 0.0)] * len(fleet)
         self._network_until = [0.0] * (max(self._hosts) + 2)
-        self._seconds: dict[TaskGraph, tuple[list[float], list[float], list[float]]] = {}
+        self._share_hosts = len(set(self._hosts)) < len(self._hosts)
+        self._seconds: dict[TaskGraph, list[list[float]]] = {}
         self._recorder = recorder
         self._eviction_copies = eviction_copies
         self._nic_queues = nic_queues
 
     def arrival(self, now: float, source: int, target: int, message: Event) -> float:
         """When a message that is sent now is there, with the data that it speaks of."""
-        near = self._hosts[source] == self._hosts[target]
+        near = self._share_hosts and self._hosts[source] == self._hosts[target]
         if type(message) is not InputsArrived:
             return now if near else now + self._latency
-        graph = message.flow.graph
-        seconds = self._seconds.get(graph)
-        if seconds is None:
-            seconds = self._seconds[graph] = (
-                graph.input_seconds.tolist(), graph.near_seconds.tolist(), graph.far_seconds.tolist()
-            )  # fmt: skip
+        flow, stage, sources, _ = message
+        graph = flow.graph
+        try:
+            far, close, inputs = self._seconds[graph]
+        except KeyError:
+            columns = (graph.far_seconds, graph.near_seconds, graph.input_seconds)
+            far, close, inputs = self._seconds[graph] = [column.tolist() for column in columns]
         if self._nic_queues and not near:
             now = self._wait_for_network(now, source, message)
-        if not message.sources:
-            return now if near else now + seconds[0][message.stage]
-        by_source = seconds[1 if near else 2]
-        return now + sum([by_source[each] for each in message.sources])
+        if not sources:
+            return now if near else now + inputs[stage]
+        by_source = close if near else far
+        return now + (by_source[sources[0]] if len(sources) == 1 else sum([by_source[each] for each in sources]))
 
     def load(self, now: float, worker: int, model: int) -> float:
         """Copy a model to the accelerator; when it is there."""

@@ -44,7 +44,7 @@ class Scenario:
         if count < 1:
             raise InputError(f"--workers: {count} given, expected a whole number of at least 1")
         own = self.workers
-        more = tuple(_repeated(own[number % len(own)], number, number // len(own)) for number in range(count))
+        more = tuple(_repeated(own[number % len(own)], number // len(own)) for number in range(count))
         return replace(self, workers=more)
 
     def fleet(self) -> Fleet:
@@ -73,8 +73,8 @@ class Scenario:
         return sum(known) if len(known) == len(prices) else None
 
 
-def _repeated(worker: Worker, number: int, turn: int) -> Worker:
+def _repeated(worker: Worker, turn: int) -> Worker:
     if turn == 0:
         return worker
     host = None if worker.host is None else f"{worker.host}-{turn + 1}"
-    return replace(worker, name=f"{worker.name}-{turn + 1}", host=host) if number else worker
+    return Worker(f"{worker.name}-{turn + 1}", worker.memory_bytes, worker.accelerator, host)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Any
 
@@ -30,6 +30,7 @@ from fairway.engine.serving_messages import (
     TaskDone,
 )
 from fairway.errors import InputError
+from fairway.made import made
 from fairway.place.fleet import OUTSIDE
 from fairway.place.registry import scheduler_of
 from fairway.place.state import Pushes, StateTable
@@ -134,41 +135,43 @@ class World:
         self.engines.append(self.engine(OUTSIDE) if self.centralised else None)
         self._heap: list[tuple[float, int, int, int, Any]] = []
         self._number = 0
-        self._arrivals = arrivals
+        self._times: list[float] = arrivals.time.tolist()
+        self._workflows: list[int] = arrivals.workflow.tolist()
+        self._ingress: list[float] = arrivals.ingress.tolist()
+        self._entry_seconds = [float(graph.input_seconds[graph.workflow.topological_order[0]]) for graph in self.graphs]
         self._work = _real_work(arrivals, max(map(len, self.graphs)), options)
         self._owner: list[int] = []
         self._left = len(arrivals)
         self._progress = progress
         self._failures = Failures(self, options.failures, options.detection_seconds) if options.failures else None
         self._next_request = 0
-        self._schedule_request()
+        if self._times:
+            self.at(self._times[0], WORLD, self._arrive, URGENT)
 
     def engine(self, worker: int, epoch: int = 0) -> ServingEngine:
         """A new engine for a worker."""
-        options = self._engine_options
-        return ServingEngine(
-            worker,
-            self.scheduler,
-            self.table,
-            self.draws,
-            ServingEngineOptions(options.recovers, options.publishes, epoch),
-        )
+        options = self._engine_options if epoch == 0 else replace(self._engine_options, epoch=epoch)
+        return ServingEngine(worker, self.scheduler, self.table, self.draws, options)
 
     def run(self) -> None:
         """Let everything happen until all requests have ended."""
-        heap, engines = self._heap, self.engines
+        heap, engines, do, progress = self._heap, self.engines, self.do, self._progress
+        events = self.events
         while heap and self._left:
             now, _, _, target, message = heappop(heap)
             self.now = now
-            self.events += 1
+            events += 1
             if target == WORLD:
                 message()
             else:
                 engine = engines[target]
                 if engine is not None:
-                    self.do(target, engine.handle(now, message))
-            if not self.events % _EVENTS_BETWEEN_NEWS and self._progress is not None:
-                self._progress(len(self._arrivals) - self._left, now)
+                    commands = engine.handle(now, message)
+                    if commands:
+                        do(target, commands)
+            if progress is not None and not events % _EVENTS_BETWEEN_NEWS:
+                progress(len(self._times) - self._left, now)
+        self.events = events
 
     def at(self, moment: float, target: int, message: Any, priority: int = NORMAL) -> None:
         """Let an engine get a message, or the world do something."""
@@ -177,30 +180,31 @@ class World:
 
     def do(self, worker: int, commands: list[Command]) -> None:
         """Do what an engine asks for."""
-        now, heap = self.now, self._heap
+        now, heap, hardware, number = self.now, self._heap, self.hardware, self._number
+        self._number += len(commands)
+        command: Any
         for command in commands:
-            self._number += 1
-            if isinstance(command, Run):
+            number += 1
+            kind = type(command)
+            if kind is Send:
+                to, message = command
+                heappush(heap, (hardware.arrival(now, worker, to, message), NORMAL, number, to, message))
+            elif kind is Run:
                 run, flow, stage, seconds, queued, turn, found = command
                 request = self._owner[flow.request.key]
                 end = now + (seconds if self._work is None else seconds * self._work[request][stage])
                 self.recorder.ran(worker, request, stage, found, queued, turn, now, end)
                 if self._failures is not None:
                     self._failures.runs_until[worker] = end
-                heappush(heap, (end, NORMAL, self._number, worker, TaskDone(run)))
-            elif isinstance(command, Send):
-                to, message = command
-                arrival = self.hardware.arrival(now, worker, to, message)
-                heappush(heap, (arrival, NORMAL, self._number, to, message))
-            elif isinstance(command, Load):
-                copy, model = command
-                there = self.hardware.load(now, worker, model)
-                heappush(heap, (there, NORMAL, self._number, worker, ModelLoaded(copy, model)))
-            elif isinstance(command, Evict):
-                self.hardware.evict(now, worker, command.model)
-            elif isinstance(command, Reply):
+                heappush(heap, (end, NORMAL, number, worker, made(TaskDone, (run,))))
+            elif kind is Load:
+                there = hardware.load(now, worker, command.model)
+                heappush(heap, (there, NORMAL, number, worker, made(ModelLoaded, command)))
+            elif kind is Evict:
+                hardware.evict(now, worker, command.model)
+            elif kind is Reply:
                 self._end(command.key, command.finished, RequestOutcome.COMPLETED)
-            elif isinstance(command, Refuse):
+            elif kind is Refuse:
                 self.recorder.refused(command.reason)
                 self._end(command.key, np.nan, RequestOutcome.REFUSED)
 
@@ -215,26 +219,22 @@ class World:
         key = len(self._owner)
         self._owner.append(request)
         self.recorder.asked[request] += 1
-        graph = self.graphs[int(self._arrivals.workflow[request])]
-        entry = graph.workflow.topological_order[0]
+        workflow = self._workflows[request]
         if self._failures is not None:
             self._failures.asked[key] = (request, ingress)
-        self.at(since + float(graph.input_seconds[entry]), ingress, RequestArrived(key, graph))
-
-    def _schedule_request(self) -> None:
-        request = self._next_request
-        if request < len(self._arrivals):
-            self._next_request += 1
-            self.at(float(self._arrivals.time[request]), WORLD, self._arrive, URGENT)
+        self.at(since + self._entry_seconds[workflow], ingress, RequestArrived(key, self.graphs[workflow]))
 
     def _arrive(self) -> None:
-        request = self._next_request - 1
-        ingress = OUTSIDE if self.centralised else int(self._arrivals.ingress[request] * len(self.fleet))
+        """Let the next request come, and the one after it be next."""
+        request = self._next_request
+        self._next_request = after = request + 1
+        ingress = OUTSIDE if self.centralised else int(self._ingress[request] * len(self.fleet.workers))
         if self._failures is not None:
             self._failures.arrived(request, ingress)
         else:
             self.ask(request, ingress, self.now)
-        self._schedule_request()
+        if after < len(self._times):
+            self.at(self._times[after], WORLD, self._arrive, URGENT)
 
     def _end(self, key: int, finished: float, outcome: RequestOutcome) -> None:
         request = self._owner[key]

@@ -34,6 +34,7 @@ class ServingRecorder:
         "asked",
         "busy_seconds",
         "copy_seconds",
+        "cut_short",
         "decision_seconds",
         "evictions",
         "fetches",
@@ -43,17 +44,17 @@ class ServingRecorder:
         "outcome",
         "refusals",
         "seen",
-        "tasks",
     )
 
     def __init__(self, workers: int, requests: int, *, keep: bool) -> None:
         self.keep = keep
         self.busy_seconds = [0.0] * workers
         self.copy_seconds = [0.0] * workers
-        self.tasks = [0] * workers
+        self.cut_short = [0] * workers
         self.fetches = [0] * workers
         self.evictions = [0] * workers
-        self.found = [[0] * workers for _ in range(3)]  # misses, hits, partial: the numbers of `serving_messages`
+        # Misses, hits, partial and, last as its number is -1, without a model: the numbers of `serving_messages`.
+        self.found = [[0] * workers for _ in range(4)]
         self.finish = array("d", [np.nan]) * requests
         self.outcome = array("b", [RequestOutcome.UNFINISHED]) * requests
         self.asked = array("i", [0]) * requests
@@ -68,16 +69,14 @@ class ServingRecorder:
     ) -> None:
         """A task runs; `found` is what it found in memory."""
         self.busy_seconds[worker] += end - start
-        self.tasks[worker] += 1
-        if found >= 0:
-            self.found[found][worker] += 1
+        self.found[found][worker] += 1
         if self.keep:
             self._runs.append((worker, request, stage, found, queued, turn, start, end))
 
     def cut(self, worker: int, at: float, end: float) -> None:
         """A task that was to run until `end` stopped with its worker."""
         self.busy_seconds[worker] -= end - at
-        self.tasks[worker] -= 1
+        self.cut_short[worker] += 1
         if self.keep:
             last = max(position for position, run in enumerate(self._runs) if run[0] == worker)
             self._runs[last] = (*self._runs[last][:-1], at)
@@ -152,7 +151,7 @@ class ServingRecorder:
                 accelerators=tuple(worker.accelerator for worker in fleet.workers),
                 busy_seconds=np.array(self.busy_seconds),
                 copy_seconds=np.array(self.copy_seconds),
-                tasks=np.array(self.tasks, dtype=np.int64),
+                tasks=np.array(self.found, dtype=np.int64).sum(axis=0) - np.array(self.cut_short, dtype=np.int64),
                 hits=np.array(self.found[1], dtype=np.int64),
                 partial=np.array(self.found[2], dtype=np.int64),
                 misses=np.array(self.found[0], dtype=np.int64),

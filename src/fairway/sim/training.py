@@ -1,4 +1,7 @@
-"""Runs the training engine in virtual time on a stream of submissions, and records what happens."""
+"""Runs the training engine in virtual time on a stream of submissions, and records what happens.
+
+A run begins with an engine that knows nothing yet, or goes on from wherever another driver has brought one.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,8 @@ from fairway.engine.training_messages import (
     Grant,
     JobArrived,
     JobFinished,
+    JobResumed,
+    LeaseResumed,
     PricesChanged,
     RateMeasured,
     Refuse,
@@ -28,6 +33,7 @@ from fairway.engine.training_messages import (
     Revoke,
     RoundBegan,
 )
+from fairway.jobs import Job
 from fairway.profiles import ThroughputTable
 from fairway.report.training_record import Outcome, TrainingRecord
 from fairway.sim.gavel_run import simulate_gavel
@@ -52,7 +58,13 @@ def simulate_training(
         record = simulate_gavel(submissions, cluster, policy, options, table=table, progress=progress)
         return replace(record, settings=settings or {})
     start = time.perf_counter()
-    run = _Run(submissions, cluster, policy, options, table, progress)
+    engine = TrainingEngine(
+        cluster,
+        policy_of(policy),
+        EngineOptions(options.round_seconds, options.restart_seconds, options.entities, options.seed),
+        partners=_partners(table, options),
+    )
+    run = TrainingRun(engine, submissions, cluster, options, table=table, progress=progress)
     run.loop.run()
     return run.recorder.record(
         policy=policy,
@@ -91,43 +103,59 @@ class _Job:
     left: float
 
 
-class _Run:
-    """The world of one run: the loop, the engine, and the jobs as they really are."""
+class TrainingRun:
+    """The world of one run: the loop, the engine, and the jobs as they really are.
+
+    Jobs that the engine has already go on from where they are, those that hold workers without a stop; the engine is
+    the run's from then on. `steps_left` says how long jobs really are, where that is not what they have said.
+    """
 
     def __init__(
         self,
+        engine: TrainingEngine,
         submissions: Iterable[Submission],
         cluster: Cluster,
-        policy: str,
         options: TrainingOptions,
-        table: ThroughputTable | None,
-        progress: Progress | None,
+        *,
+        table: ThroughputTable | None = None,
+        progress: Progress | None = None,
+        steps_left: Mapping[str, float] | None = None,
     ) -> None:
-        self.loop = Loop()
+        self.loop = Loop(max(engine.now, 0.0))
         self.recorder = Recorder(len(cluster.types), keep_leases=options.keep_leases)
-        self.engine = TrainingEngine(
-            cluster,
-            policy_of(policy),
-            EngineOptions(options.round_seconds, options.restart_seconds, options.entities, options.seed),
-            partners=_partners(table, options),
-        )
+        self.engine = engine
         self._options = options
         self._table = table
         self._progress = progress
+        self._steps_left = steps_left or {}
         self._coming: Iterator[Submission] = iter(submissions)
         self._present: dict[str, _Job] = {}
         self._leases: dict[int, _Lease] = {}
         self._types = cluster.types
         self._column = {name: column for column, name in enumerate(cluster.types)}
         self._prices = [cluster.prices.get(name, 0.0) for name in cluster.types]
-        self._paid_until = 0.0
+        self._paid_until = self.loop.now
         self._ended = 0
         self._to_end = math.inf if options.window is None else options.window[1] - options.window[0]
         self._all_came = False
         self._measured: set[tuple[tuple[str | None, ...], int]] = set()
         for change in options.price_changes:
             self.loop.at(change.time, partial(self._change_prices, change), URGENT)
+        self._go_on()
         self._schedule_arrival()
+
+    def _go_on(self) -> None:
+        """Take over the jobs and leases that the engine has, and the round that it is in."""
+        for event in self.engine.resumption():
+            if isinstance(event, JobResumed):
+                row = self.recorder.job(event.job, event.arrived, event.deadline)
+                self._present[event.job.id] = _Job(row, self._length(event.job))
+            elif isinstance(event, LeaseResumed):
+                since = self.engine.jobs.since[self.engine.jobs.position(event.jobs[0])]
+                self._hold(event, max(float(since), self.loop.now))
+        ends = self.engine.round_end
+        if ends is not None:
+            self.loop.at(max(ends, self.loop.now), self._begin_round, LATE)
 
     def _schedule_arrival(self) -> None:
         submission = next(self._coming, None)
@@ -140,10 +168,14 @@ class _Run:
         now = self.loop.now
         job = submission.job
         row = self.recorder.job(job, now, submission.deadline)
-        assert job.steps_left is not None, "the simulator is told how long every job is"
-        self._present[job.id] = _Job(row, job.steps_left)
+        self._present[job.id] = _Job(row, self._length(job))
         self._schedule_arrival()
         self._tell(JobArrived(now, job, submission.deadline))
+
+    def _length(self, job: Job) -> float:
+        steps = self._steps_left.get(job.id, job.steps_left)
+        assert steps is not None, "the simulator is told how long every job is"
+        return steps
 
     def _finish(self, job: _Job) -> None:
         job.row.finish = self.loop.now
@@ -193,22 +225,25 @@ class _Run:
                 self._end(self._present.pop(command.job))
 
     def _grant(self, grant: Grant) -> None:
+        self._hold(grant, self.loop.now + (self._options.restart_seconds if grant.restart else 0.0))
+        self.recorder.leases_granted += 1
+
+    def _hold(self, lease: Grant | LeaseResumed, begin: float) -> None:
+        """Let the jobs of a lease run from a time on."""
         now = self.loop.now
-        begin = now + (self._options.restart_seconds if grant.restart else 0.0)
-        members = tuple(self._present[job] for job in grant.jobs)
-        rates = self._rates(members, grant)
+        members = tuple(self._present[job] for job in lease.jobs)
+        rates = self._rates(members, lease)
         finishes = []
         for member, rate in zip(members, rates, strict=True):
             if math.isnan(member.row.start):
                 member.row.start = now
             if rate > 0:  # two jobs that were only believed to fit together make no progress
                 finishes.append(self.loop.at(begin + member.left / rate, partial(self._finish, member)))
-        self._leases[grant.lease] = _Lease(
-            members, self._column[grant.accelerator], grant.workers, now, begin, rates, finishes
+        self._leases[lease.lease] = _Lease(
+            members, self._column[lease.accelerator], lease.workers, now, begin, rates, finishes
         )
-        self.recorder.leases_granted += 1
 
-    def _rates(self, members: tuple[_Job, ...], grant: Grant) -> tuple[float, ...]:
+    def _rates(self, members: tuple[_Job, ...], grant: Grant | LeaseResumed) -> tuple[float, ...]:
         """How fast jobs really run there."""
         first = members[0].row.job
         if len(members) == 1:

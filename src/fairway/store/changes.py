@@ -7,11 +7,14 @@ back a few seconds each time, and compares with what it has seen: `Change` is eq
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, Select, Text, bindparam, select, type_coerce
 
+from fairway.store.in_one_go import in_one_go, rows_of
 from fairway.store.parts import in_parts
 from fairway.store.records import JobRecord
 from fairway.store.schema import jobs, lease_jobs, leases, rates
@@ -26,7 +29,13 @@ _CHANGES = (
 _BY_NUMBER = select(jobs).where(jobs.c.number.in_(bindparam("values", expanding=True)))
 _BY_ID = select(jobs).where(jobs.c.id.in_(bindparam("values", expanding=True)))
 _HELD = (
-    select(lease_jobs.c.job, leases.c.number, leases.c.accelerator, leases.c.workers, leases.c.jobs)
+    select(
+        lease_jobs.c.job,
+        leases.c.number,
+        leases.c.accelerator,
+        type_coerce(leases.c.workers, Text).label("workers"),
+        type_coerce(leases.c.jobs, Text).label("jobs"),
+    )
     .join(leases, leases.c.number == lease_jobs.c.lease)
     .where(lease_jobs.c.held, lease_jobs.c.job.in_(bindparam("values", expanding=True)))
 )
@@ -84,15 +93,22 @@ def jobs_named(connection: Connection, names: Sequence[str]) -> dict[str, JobRec
 
 def whereabouts(connection: Connection, names: Sequence[str]) -> dict[str, Whereabouts]:
     """Where those of these jobs run that hold a lease, by id."""
-    held = [row for some in in_parts(names) for row in connection.execute(_HELD, {"values": some})]
-    running = [row.job for row in held]
+    held_rows, rate_rows = _statements(connection.dialect.name)
+    held = [row for some in in_parts(names) for row in rows_of(connection, held_rows, {"values": some})]
+    running = [job for job, *_ in held]
     seen = {
-        (job, accelerator, beside): rate
+        (job, accelerator, beside): float(rate)
         for some in in_parts(running)
-        for job, accelerator, beside, rate in connection.execute(_RATES, {"values": some})
+        for job, accelerator, beside, rate in rows_of(connection, rate_rows, {"values": some})
     }
     found = {}
     for job, lease, accelerator, workers, members in held:
-        beside = next((member for member in members if member != job), "")
-        found[job] = Whereabouts(lease, accelerator, tuple(workers), seen.get((job, accelerator, beside)))
+        beside = next((member for member in json.loads(members) if member != job), "")
+        rate = seen.get((job, accelerator, beside))
+        found[job] = Whereabouts(lease, accelerator, tuple(json.loads(workers)), rate)
     return found
+
+
+@cache
+def _statements(dialect: str) -> tuple[Select[str], Select[str]]:
+    return in_one_go(dialect, _HELD), in_one_go(dialect, _RATES)

@@ -35,13 +35,21 @@ _USUAL = {
 
 
 def decision_document(
-    policy: str, problem: Problem, allocation: Allocation, reasons: Mapping[str, Reason]
+    policy: str,
+    problem: Problem,
+    allocation: Allocation,
+    reasons: Mapping[str, Reason],
+    previous: Allocation | None = None,
 ) -> dict[str, Any]:
-    """A decision as a JSON object; `policy` is the name with options by which it can be found again."""
+    """A decision as a JSON object; `policy` is the name with options by which it can be found again.
+
+    `previous` is the decision before, where the problem does not carry it: that of an allocation never does.
+    """
+    previous = problem.previous if previous is None else previous
     return {
         "policy": policy,
         "problem": problem_document(problem),
-        "previous": None if problem.previous is None else _allocation_document(problem.previous),
+        "previous": None if previous is None else _allocation_document(previous),
         "decided": _allocation_document(allocation),
         "reasons": {job: {"code": reason.code, "sentence": reason.sentence} for job, reason in reasons.items()},
     }

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Double, and_, bindparam, case, delete, func, insert, or_, select, update
 
 from fairway.errors import InputError
 from fairway.store.errors import HeldError, IllegalChangeError, StoreError, UnknownError
 from fairway.store.parts import in_parts
-from fairway.store.records import JobRecord, Reason
+from fairway.store.records import JobRecord, MeasuredRate, Reason
 from fairway.store.schema import attempts, jobs, lease_jobs, rates
 from fairway.store.states import ACTIVE, FOLLOWING, HOLDING, JobState
 
@@ -31,7 +31,7 @@ _RUN = (
     .values(
         state=JobState.RUNNING,
         changed_at=bindparam("at"),
-        started_at=func.coalesce(jobs.c.started_at, bindparam("at")),
+        started_at=func.coalesce(jobs.c.started_at, bindparam("started")),
         attempts=jobs.c.attempts + 1,
         exit_code=None,
         reason_code=None,
@@ -58,6 +58,27 @@ _EXPLAIN = (
 )
 
 
+_PROGRESS = (
+    update(jobs)
+    .where(jobs.c.id == bindparam("of_job"), or_(*(jobs.c.state == state for state in sorted(HOLDING))))
+    .values(
+        steps_left=case(
+            (jobs.c.checkpoint_steps_left < bindparam("left"), jobs.c.checkpoint_steps_left),
+            else_=bindparam("left", type_=Double),
+        )
+    )
+)
+
+
+_FORGET_RATE = delete(rates).where(
+    and_(
+        rates.c.job == bindparam("of_job"),
+        rates.c.accelerator == bindparam("on"),
+        rates.c.beside == bindparam("with"),
+    )
+)
+
+
 def job_named(connection: Connection, job: str) -> JobRecord:
     """A job as it stands."""
     row = connection.execute(_JOB, {"job": job}).one_or_none()
@@ -75,12 +96,14 @@ def change_job(
     lease: int | None = None,
     exit_code: int | None = None,
     reason: Reason | None = None,
+    ended_at: float | None = None,
 ) -> bool:
     """Move a job to another state; raises if it cannot follow the one that it is in.
 
     To run, a job needs a lease that is held for it; that begins an attempt, which ends as the job leaves its workers.
     Back in the queue, the attempt counts as preempted if the job was being preempted, as failed if there is an exit
     code, and as lost otherwise. Returns False, and changes nothing, if `lease` is not the one that the job runs under.
+    `ended_at` is when its processes ended, if that was before anybody could write it down.
     """
     if state is JobState.RUNNING:
         if lease is None:
@@ -93,26 +116,31 @@ def change_job(
     _require_following(job, before.state, state)
     values: dict[str, object] = {"state": state, "changed_at": at}
     values["reason_code"], values["reason"] = (reason.code, reason.sentence) if reason else (None, None)
+    end = at if ended_at is None else ended_at
     if state is not JobState.PREEMPTING:
         values["exit_code"] = exit_code
         if before.state in HOLDING:
             outcome = _outcome(before.state, state, exit_code)
             sentence = reason.sentence if reason else None
             connection.execute(
-                _END, {"of_job": job, "ended_at": at, "outcome": outcome, "exit_code": exit_code, "reason": sentence}
+                _END, {"of_job": job, "ended_at": end, "outcome": outcome, "exit_code": exit_code, "reason": sentence}
             )
             values["failures"] = before.failures + (outcome == "failed")
             values["steps_left"] = _kept(before)
     if state not in ACTIVE:
-        values["ended_at"] = at
+        values["ended_at"] = end
         if state is JobState.SUCCEEDED and before.steps is not None:
             values["steps_left"] = 0.0
     connection.execute(update(jobs).where(jobs.c.number == before.number).values(values))
     return True
 
 
-def run_jobs(connection: Connection, under: Mapping[str, int], *, at: float) -> None:
-    """Move many jobs to running at once, each under a lease that is held for it, such as all those of a round."""
+def run_jobs(connection: Connection, under: Mapping[str, int], *, at: float, started_at: float | None = None) -> None:
+    """Move many jobs to running at once, each under a lease that is held for it, such as all those of a round.
+
+    `started_at` is when their processes started, if that was before anybody could write it down.
+    """
+    start = at if started_at is None else started_at
     names = list(under)
     found = {row.id: row for some in in_parts(names) for row in connection.execute(_STATES, {"values": some})}
     held = {tuple(row) for some in in_parts(names) for row in connection.execute(_LEASES, {"values": some})}
@@ -126,11 +154,11 @@ def run_jobs(connection: Connection, under: Mapping[str, int], *, at: float) -> 
         connection.execute(
             insert(attempts),
             [
-                {"job": job, "attempt": found[job].attempts + 1, "lease": lease, "started_at": at}
+                {"job": job, "attempt": found[job].attempts + 1, "lease": lease, "started_at": start}
                 for job, lease in under.items()
             ],
         )
-        connection.execute(_RUN, [{"of_job": job, "at": at} for job in under])
+        connection.execute(_RUN, [{"of_job": job, "at": at, "started": start} for job in under])
 
 
 def continue_job(connection: Connection, job: str, lease: int) -> None:
@@ -190,6 +218,12 @@ def record_progress(connection: Connection, job: str, steps_left: float, *, leas
     return True
 
 
+def record_progress_of_many(connection: Connection, steps_left: Mapping[str, float]) -> None:
+    """The same for many jobs at once, whatever their leases; those that do not run are left alone."""
+    if steps_left:
+        connection.execute(_PROGRESS, [{"of_job": job, "left": _amount(left)} for job, left in steps_left.items()])
+
+
 def record_checkpoint(
     connection: Connection,
     job: str,
@@ -236,10 +270,26 @@ def record_rates(
     for position, job in enumerate(of):
         job_named(connection, job)
         beside = of[1 - position] if len(of) == 2 else ""
-        key = and_(rates.c.job == job, rates.c.accelerator == accelerator, rates.c.beside == beside)
-        connection.execute(delete(rates).where(key))
-        row = {"job": job, "accelerator": accelerator, "beside": beside, "measured_at": at}
-        connection.execute(insert(rates).values(row | {"steps_per_second": _amount(steps_per_second[position])}))
+        replace_rates(connection, [MeasuredRate(job, accelerator, beside, steps_per_second[position], at)])
+
+
+def replace_rates(connection: Connection, measured: Sequence[MeasuredRate]) -> None:
+    """Write down how fast jobs were seen to run, many at once, each in place of what was seen before."""
+    if not measured:
+        return
+    keys = [{"of_job": one.job, "on": one.accelerator, "with": one.beside} for one in measured]
+    connection.execute(_FORGET_RATE, keys)
+    rows = [
+        {
+            "job": one.job,
+            "accelerator": one.accelerator,
+            "beside": one.beside,
+            "steps_per_second": _amount(one.steps_per_second),
+            "measured_at": one.measured_at,
+        }
+        for one in measured
+    ]
+    connection.execute(insert(rates), rows)
 
 
 def _require_following(job: str, before: JobState, state: JobState) -> None:

@@ -51,16 +51,19 @@ def record_start(connection: Connection, name: str, body: Mapping[str, Any], *, 
 
 def record_step(connection: Connection, event: Event, commands: Sequence[Command], *, at: float) -> int:
     """The engine was told something, and answered; returns the number of the event."""
-    sequence = counters.last(connection, counters.JOURNAL) + 1
-    first = _append(
-        connection,
-        [
-            ("event", type(event).__name__, None, document_of(event)),
-            *[("command", type(command).__name__, sequence, document_of(command)) for command in commands],
-        ],
-        at,
-    )
-    assert first == sequence
+    return record_steps(connection, [(event, commands)], at=at)
+
+
+def record_steps(connection: Connection, steps: Sequence[tuple[Event, Sequence[Command]]], *, at: float) -> int:
+    """The engine was told many things, and answered each; returns the number of the first event."""
+    first = sequence = counters.last(connection, counters.JOURNAL) + 1
+    entries: list[tuple[Kind, str, int | None, Mapping[str, Any]]] = []
+    for event, commands in steps:
+        entries.append(("event", type(event).__name__, None, document_of(event)))
+        entries += [("command", type(command).__name__, sequence, document_of(command)) for command in commands]
+        sequence = first + len(entries)
+    if entries:
+        _append(connection, entries, at)
     return first
 
 
@@ -96,6 +99,16 @@ def last_sequence(connection: Connection) -> int:
 def trim_journal(connection: Connection, *, before: int) -> int:
     """Forget the entries before a number, to keep the store small; returns how many. Numbers go on as they were."""
     return connection.execute(delete(journal).where(journal.c.sequence < before)).rowcount
+
+
+def trim_decisions(connection: Connection, *, keep: int) -> int:
+    """Forget all decisions but the newest, which are large where there are many jobs; returns how many."""
+    newest = select(journal.c.sequence).where(journal.c.kind == "decision").order_by(journal.c.sequence.desc())
+    oldest = connection.execute(newest.offset(keep).limit(1)).scalar_one_or_none()
+    if oldest is None:
+        return 0
+    old = delete(journal).where(journal.c.kind == "decision", journal.c.sequence <= oldest)
+    return connection.execute(old).rowcount
 
 
 def _append(

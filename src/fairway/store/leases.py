@@ -18,7 +18,7 @@ from fairway.store.errors import ConflictError, HeldError, IllegalChangeError, U
 from fairway.store.parts import in_parts
 from fairway.store.records import LeaseRecord
 from fairway.store.schema import held_workers, jobs, lease_jobs, leases, workers
-from fairway.store.states import ACTIVE
+from fairway.store.states import ACTIVE, JobState
 
 _LEASE = select(leases).where(leases.c.number == bindparam("lease"))
 _WORKERS = select(workers.c.number).where(
@@ -62,11 +62,21 @@ def plan_lease(connection: Connection, grant: Grant, *, at: float) -> LeaseRecor
     return lease_numbered(connection, grant.lease)
 
 
-def plan_leases(connection: Connection, grants: Sequence[Grant], *, at: float) -> None:
-    """Plan many leases at once, in the order of their numbers."""
+def plan_leases(
+    connection: Connection, grants: Sequence[Grant], *, at: float, to_ended: bool = False
+) -> frozenset[str]:
+    """Plan many leases at once, in the order of their numbers; returns those of their jobs that have ended.
+
+    A job that has ended needs no workers, so that a lease for it is refused; with `to_ended` it is not, for who grants
+    without knowing, and gives the lease back when told.
+    """
     if not grants:
-        return
-    _check(connection, grants)
+        return frozenset()
+    ended = _check(connection, grants)
+    if ended and not to_ended:
+        job, state = next(iter(ended.items()))
+        number = next(grant.lease for grant in grants if job in grant.jobs)
+        raise IllegalChangeError(f"lease {number}: job '{job}' is {state} and needs no workers")
     counters.raise_to(connection, counters.LEASES, grants[-1].lease)
     rows = [
         {
@@ -84,6 +94,7 @@ def plan_leases(connection: Connection, grants: Sequence[Grant], *, at: float) -
     connection.execute(insert(leases), rows)
     members = [{"job": job, "lease": grant.lease, "held": False} for grant in grants for job in grant.jobs]
     connection.execute(insert(lease_jobs), members)
+    return frozenset(ended)
 
 
 def start_lease(connection: Connection, number: int, *, at: float) -> bool:
@@ -120,8 +131,8 @@ def extend_leases(connection: Connection, until: float, *, at: float, only: Iter
 
 def revoke_leases(connection: Connection, numbers: Sequence[int], *, at: float) -> None:
     """The engine has taken these leases back; they hold their workers until their jobs have stopped."""
-    if numbers:
-        statement = update(leases).where(leases.c.number.in_(list(numbers)), leases.c.revoked_at.is_(None))
+    for some in in_parts(numbers):
+        statement = update(leases).where(leases.c.number.in_(list(some)), leases.c.revoked_at.is_(None))
         connection.execute(statement.values(revoked_at=at))
 
 
@@ -207,8 +218,11 @@ def _by_type(asked: Iterable[Grant | LeaseRecord]) -> dict[str, list[int]]:
     return numbers
 
 
-def _check(connection: Connection, grants: Sequence[Grant]) -> None:
-    """Refuse leases that make no sense: a number of before, jobs or workers that are not there."""
+def _check(connection: Connection, grants: Sequence[Grant]) -> dict[str, JobState]:
+    """Refuse leases that make no sense: a number of before, jobs or workers that are not there.
+
+    Returns the jobs that have ended, with their states.
+    """
     last = last_lease(connection)
     for grant in grants:
         if grant.lease <= last:
@@ -229,8 +243,7 @@ def _check(connection: Connection, grants: Sequence[Grant]) -> None:
         for job in grant.jobs:
             if job not in states:
                 raise UnknownError(f"lease {grant.lease}: no job '{job}'")
-            if states[job] not in ACTIVE:
-                raise IllegalChangeError(f"lease {grant.lease}: job '{job}' is {states[job]} and needs no workers")
         for worker in grant.workers:
             if (grant.accelerator, worker) not in there:
                 raise UnknownError(f"lease {grant.lease}: no worker {grant.accelerator} {worker} is registered")
+    return {job: state for job, state in states.items() if state not in ACTIVE}

@@ -21,6 +21,8 @@ from fairway.errors import InputError
 EVENTS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Event)}
 COMMANDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Command)}
 
+_AS_IT_IS = frozenset((str, bool, int))
+
 
 def document_of(message: Event | Command) -> dict[str, Any]:
     """A message as a JSON object."""
@@ -61,6 +63,11 @@ def _members(value: Any) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
+    kind = type(value)
+    if value is None or kind in _AS_IT_IS:  # which most values are, and asking what else they are takes longer
+        return value
+    if isinstance(value, float) and kind is float:
+        return value if math.isfinite(value) else str(value)
     match value:
         case None | bool() | str():
             return value

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, func, select
 
 from fairway.errors import InputError
+from fairway.store import counters
 from fairway.store.job_changes import job_named
 from fairway.store.journal import last_sequence
 from fairway.store.leases import last_lease, open_leases
 from fairway.store.records import Agent, Attempt, JobRecord, LeaseRecord, MeasuredRate, Worker
 from fairway.store.schema import attempts, jobs, lease_jobs, leases, rates
-from fairway.store.states import ACTIVE, JobState
+from fairway.store.states import ACTIVE, HOLDING, JobState
 from fairway.store.workers import all_agents, all_workers
 
 _MOST = 1000
@@ -46,7 +47,8 @@ class Snapshot:
     """What a controller needs to go on after a restart.
 
     Jobs that have not ended, in order of submission, with their attempts that run and the rates that were measured;
-    leases that have not ended, planned ones too; workers and agents; the last numbers that were used.
+    leases that have not ended, planned ones too; workers and agents; the last numbers of jobs and leases that were
+    used, and of the journal.
     """
 
     jobs: list[JobRecord]
@@ -55,6 +57,7 @@ class Snapshot:
     leases: list[LeaseRecord]
     workers: list[Worker]
     agents: list[Agent]
+    last_job: int
     last_lease: int
     last_sequence: int
 
@@ -93,6 +96,15 @@ def jobs_since(connection: Connection, number: int) -> list[JobRecord]:
     ]
 
 
+def jobs_taken_back(connection: Connection, *, since: float) -> list[str]:
+    """The jobs that are to be stopped, and those that were cancelled at this moment or later, by id."""
+    to_stop = select(jobs.c.id).where(jobs.c.state.in_(sorted(HOLDING)), jobs.c.cancel_requested_at.is_not(None))
+    # The state is looked at here: asked for both, SQLite would go through all that were ever cancelled.
+    changed = connection.execute(select(jobs.c.id, jobs.c.state).where(jobs.c.changed_at >= since))
+    cancelled = [job for job, state in changed if state is JobState.CANCELLED]
+    return [*connection.execute(to_stop).scalars(), *cancelled]
+
+
 def count_jobs(connection: Connection) -> dict[tuple[str | None, JobState], int]:
     """How many jobs there are, by team and state."""
     statement = select(jobs.c.team, jobs.c.state, func.count()).group_by(jobs.c.team, jobs.c.state)
@@ -128,6 +140,7 @@ def snapshot(connection: Connection) -> Snapshot:
         leases=open_leases(connection),
         workers=all_workers(connection),
         agents=all_agents(connection),
+        last_job=counters.last(connection, counters.JOBS),
         last_lease=last_lease(connection),
         last_sequence=last_sequence(connection),
     )

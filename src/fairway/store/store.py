@@ -8,6 +8,7 @@ and hand it to `write`. It may be run twice, the first time without effect, so i
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
@@ -34,6 +35,12 @@ class Store:
     ) -> R:
         """Run an operation; when this returns, all that it wrote is durable, and when it raises, nothing is."""
         return self._writer.run(lambda connection: operation(connection, *arguments, **options))
+
+    def begin_write(
+        self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs
+    ) -> Future[R]:
+        """The same without waiting, for who has better to do: the future is done when all is durable."""
+        return self._writer.begin(lambda connection: operation(connection, *arguments, **options))
 
     def read(self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs) -> R:
         """Run an operation that changes nothing."""

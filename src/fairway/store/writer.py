@@ -47,7 +47,14 @@ class GroupWriter:
 
         It may be run twice, what it did the first time being undone, so it must do nothing but use its connection.
         """
+        if current_thread() is self._thread:
+            raise RuntimeError("an operation cannot wait for another one; call the other with its connection")
+        return self.begin(operation).result()
+
+    def begin(self, operation: Callable[[Connection], T]) -> Future[T]:
+        """The same without waiting: the future is done when what the operation wrote is durable."""
         work = _Work(operation)
+        work.done.set_running_or_notify_cancel()  # it cannot be taken back, also by who does not want to wait any more
         with self._lock:
             if self._closed:
                 raise StoreError("the store is closed")
@@ -55,11 +62,8 @@ class GroupWriter:
                 # A daemon, since nothing is acknowledged that is not committed: it may be cut off at any moment.
                 self._thread = Thread(target=self._serve, name="fairway-store-writer", daemon=True)
                 self._thread.start()
-            if current_thread() is self._thread:
-                raise RuntimeError("an operation cannot wait for another one; call the other with its connection")
             self._queue.put(work)
-        result: T = work.done.result()
-        return result
+        return work.done
 
     def close(self) -> None:
         """Finish what is queued, then stop."""

@@ -1,4 +1,4 @@
-"""Workflows from Python: functions become stages, and calling them on each other's results records the graph.
+"""Workflows from Python: functions and classes become stages, and calling them on results records the graph.
 
     @stage(model="opt", seconds=0.561, output_bytes=2048)
     def draft(question): ...
@@ -9,40 +9,93 @@
     workflow = workflow_of(classify(draft("question")), models={"opt": 6_141_853_204, "nli": 2_297_807_503})
 
 A call runs nothing: it only says whose output goes where. `draft.function` is the function itself. Arguments that are
-not results of other stages are kept as they are. A stage that is called twice is two stages of the workflow.
+not results of other stages are kept as they are. A stage that is called twice is two stages of the workflow. Classes
+that load a model and run it on batches are in `stage_class`, workflows with inputs in `recording`.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from fairway.errors import InputError
+from fairway.workflows.arguments import Arguments
 from fairway.workflows.graph import Workflow
-from fairway.workflows.model import GivenSeconds, Model, Stage
+from fairway.workflows.model import Model, Stage
+
+if TYPE_CHECKING:
+    from fairway.workflows.stage_class import StageUse
+
+
+class Unknown:
+    """Stands for a value that is not there yet, while a workflow is being recorded."""
+
+    def _unknown(self) -> TypeError:
+        return TypeError(f"{self.described} is not known while a workflow is being recorded; use it in a stage")
+
+    @property
+    def described(self) -> str:
+        """What it is, for errors."""
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        raise self._unknown()
+
+    def __iter__(self) -> Iterator[Any]:
+        raise self._unknown()
+
+    def __getitem__(self, key: object) -> Any:
+        raise self._unknown()
+
+    def __len__(self) -> int:
+        raise self._unknown()
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class Input(Unknown):
+    """What a request brings under this name."""
+
+    name: str
+
+    @property
+    def described(self) -> str:
+        """What it is, for errors."""
+        return f"the input '{self.name}'"
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Unknown):
     """One use of a stage in a workflow: what it was called with, results of other stages among it."""
 
-    of: StageFunction
+    of: StageFunction | StageUse
     arguments: tuple[Any, ...]
     named_arguments: Mapping[str, Any]
 
     @property
+    def described(self) -> str:
+        """What it is, for errors."""
+        return f"the result of stage '{self.of.stage.name}'"
+
+    @property
     def inputs(self) -> tuple[Call, ...]:
         """The calls whose results this one takes, each once, in the order of the arguments."""
-        return tuple(dict.fromkeys(_calls_in((self.arguments, tuple(self.named_arguments.values())))))
+        return tuple(dict.fromkeys(calls_in(self._all())))
 
-    def __bool__(self) -> bool:
-        raise TypeError(f"the result of stage '{self.of.stage.name}' is not known while a workflow is being recorded")
+    @property
+    def request_inputs(self) -> tuple[str, ...]:
+        """The names of what it takes from the request itself, each once."""
+        return tuple(dict.fromkeys(each.name for each in unknowns_in(self._all()) if isinstance(each, Input)))
+
+    def _all(self) -> tuple[Any, ...]:
+        return self.arguments, tuple(self.named_arguments.values())
 
 
 @dataclass(frozen=True, eq=False)
 class StageFunction:
-    """A function that is a stage: calling it records one use of it."""
+    """A function that is a stage: calling it records one use of it. It gets the values of one request at a time."""
 
     function: Callable[..., Any]
     stage: Stage
@@ -52,31 +105,19 @@ class StageFunction:
         """Record one use of the stage; runs nothing."""
         return Call(self, arguments, named_arguments)
 
+    @property
+    def model_name(self) -> None:
+        """A function loads no model: what it names is known to a simulation only."""
+        return
 
-def stage(
-    *,
-    seconds: GivenSeconds,
-    model: str | Model | None = None,
-    models: Sequence[str | Model] = (),
-    input_bytes: int | None = None,
-    output_bytes: int = 0,
-    name: str | None = None,
-) -> Callable[[Callable[..., Any]], StageFunction]:
-    """Make a stage of a function; its name is the function's unless another is given."""
-    needed = (*(() if model is None else (model,)), *models)
+    @cached_property
+    def streaming(self) -> bool:
+        """Whether it yields its result in pieces."""
+        return inspect.isgeneratorfunction(self.function)
 
-    def decorate(function: Callable[..., Any]) -> StageFunction:
-        called = function.__name__ if name is None else name
-        recorded = Stage.of(
-            called,
-            seconds,
-            models=[each.name if isinstance(each, Model) else each for each in needed],
-            input_bytes=input_bytes,
-            output_bytes=output_bytes,
-        )
-        return StageFunction(function, recorded, tuple(each for each in needed if isinstance(each, Model)))
-
-    return decorate
+    def run(self, _model: object, batch: Sequence[Arguments]) -> list[Any]:
+        """The results of a batch, one request after the other."""
+        return [self.function(*arguments.positional, **arguments.named) for arguments in batch]
 
 
 def workflow_of(*results: Call, models: Mapping[str, Model | int] | None = None, name: str = "workflow") -> Workflow:
@@ -84,14 +125,9 @@ def workflow_of(*results: Call, models: Mapping[str, Model | int] | None = None,
 
     `models` gives the bytes of each model that stages know by name alone.
     """
-    calls = _in_order(results)
-    names = _own_names(calls)
-    known: dict[str, Model] = {}
-    for model in (model for call in calls for model in call.of.models):
-        if known.setdefault(model.name, model) != model:
-            raise InputError(
-                f"model '{model.name}': {model.bytes} and {known[model.name].bytes} bytes given; choose one"
-            )
+    calls = in_order(results)
+    names = own_names(calls)
+    known = declared_models(calls)
     for called, size in (models or {}).items():
         known[called] = size if isinstance(size, Model) else _model(called, size)
     return Workflow(
@@ -102,24 +138,40 @@ def workflow_of(*results: Call, models: Mapping[str, Model | int] | None = None,
     )
 
 
+def declared_models(calls: Sequence[Call]) -> dict[str, Model]:
+    """The models whose bytes the stages themselves give; refuses two sizes for one."""
+    known: dict[str, Model] = {}
+    for model in (model for call in calls for model in call.of.models):
+        if known.setdefault(model.name, model) != model:
+            raise InputError(
+                f"model '{model.name}': {model.bytes} and {known[model.name].bytes} bytes given; choose one"
+            )
+    return known
+
+
 def _model(name: str, size: object) -> Model:
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise InputError(f"models.{name}: {size} given, expected a whole number >= 0 (bytes)")
     return Model(name, size)
 
 
-def _calls_in(value: object) -> Iterator[Call]:
-    """The calls in an argument, inside lists, tuples and dictionaries too."""
-    if isinstance(value, Call):
+def unknowns_in(value: object) -> Iterator[Unknown]:
+    """The calls and inputs in an argument, inside lists, tuples and dictionaries too."""
+    if isinstance(value, Unknown):
         yield value
     elif isinstance(value, list | tuple):
         for member in value:
-            yield from _calls_in(member)
+            yield from unknowns_in(member)
     elif isinstance(value, dict):
-        yield from _calls_in(tuple(value.values()))
+        yield from unknowns_in(tuple(value.values()))
 
 
-def _in_order(results: Sequence[Call]) -> list[Call]:
+def calls_in(value: object) -> Iterator[Call]:
+    """The calls in an argument, inside lists, tuples and dictionaries too."""
+    return (each for each in unknowns_in(value) if isinstance(each, Call))
+
+
+def in_order(results: Sequence[Call]) -> list[Call]:
     """Every call that the results depend on, each after its inputs; without recursion, as chains may be long."""
     order: dict[Call, None] = {}
     waiting = [(call, False) for call in reversed(results)]
@@ -137,7 +189,7 @@ def _in_order(results: Sequence[Call]) -> list[Call]:
     return list(order)
 
 
-def _own_names(calls: Sequence[Call]) -> dict[Call, str]:
+def own_names(calls: Sequence[Call]) -> dict[Call, str]:
     """A name for each call: that of its stage, with a number from the second use on."""
     names: dict[Call, str] = {}
     taken = {call.of.stage.name for call in calls}

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, ValidationError
 from pydantic.dataclasses import dataclass
 
-from fairway.documents import Bytes, Name, shown
+from fairway.documents import Bytes, Duration, Name, shown
 from fairway.errors import InputError
 
 ANY = "*"
@@ -66,10 +66,14 @@ SecondsTable = Annotated[Mapping[str, Mapping[int, float]], BeforeValidator(_sec
 
 @dataclass(frozen=True, slots=True, config=_STRICT)
 class Model:
-    """The parameters of a model, which must lie in an accelerator's memory as a whole for a stage to use it."""
+    """The parameters of a model, which must lie in an accelerator's memory as a whole for a stage to use it.
+
+    `load_seconds` is how long that takes where it was measured; None where it follows from the bytes and the link.
+    """
 
     name: Name
     bytes: Bytes
+    load_seconds: Duration | None = None
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from fairway.documents import A_NAME, A_SIZE, Bytes, Form, Name
+from fairway.documents import A_DURATION, A_NAME, A_SIZE, Bytes, Duration, Form, Name
 from fairway.errors import InputError
 from fairway.workflows.graph import Workflow
 from fairway.workflows.model import A_TIME, Model, SecondsTable, Stage
@@ -28,6 +28,11 @@ class ModelFields:
     """A model as it stands in a file, under its name."""
 
     bytes: Bytes
+    load_seconds: Duration | None = None
+
+    def model(self, name: str) -> Model:
+        """The model that is meant."""
+        return Model(name, self.bytes, self.load_seconds)
 
 
 @dataclass(frozen=True, slots=True, config=_CLOSED)
@@ -59,7 +64,7 @@ class GraphFields:
         return Workflow(
             stages=tuple(stage.stage() for stage in self.stages),
             edges=tuple(self.edges or ()),
-            models={known: Model(known, fields.bytes) for known, fields in (models or {}).items()},
+            models={known: fields.model(known) for known, fields in (models or {}).items()},
             name=name,
         )
 
@@ -86,6 +91,7 @@ MODELS = {
     "models": 'an object of models by name, as in {"opt": {"bytes": 6141853204}}',
     "models.*": 'an object, as in {"bytes": 6141853204}',
     "models.*.bytes": A_SIZE,
+    "models.*.load_seconds": A_DURATION,
 }
 GRAPH = {
     "stages": "a list of stages",

@@ -32,6 +32,7 @@ class Run:
     until: float | None = None
     expires: bool = False
     accepted: float = 0.0
+    started: float | None = None
     outcome: dict[str, Any] | None = None
 
     @property

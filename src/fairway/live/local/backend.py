@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairway.errors import FairwayError
-from fairway.live.backend import BackendGoneError, Connected, Gone, Happened, Report, Superseded
+from fairway.live.backend import BackendGoneError, Connected, Gone, Happened, Report, Superseded, SupersededError
 from fairway.live.local.accelerators import emulated_accelerators
 from fairway.live.local.agent_client import AgentClient, AgentGoneError, start_agent
 from fairway.live.local.agent_messages import Command, RefusedError
@@ -19,6 +19,10 @@ from fairway.live.local.agent_messages import Command, RefusedError
 _LOG = logging.getLogger(__name__)
 
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.1, 5.0
+_ENDING_SECONDS = 10.0
+
+_started: list[subprocess.Popen[bytes]] = []
+"""Agents outlive whoever started them; remembered here, so that those that have ended do not stay zombies."""
 
 
 class LocalBackend:
@@ -36,23 +40,27 @@ class LocalBackend:
         wait = _FIRST_WAIT_SECONDS
         while True:
             try:
-                self._client, status = await self._connected(epoch)
+                client, status = await self._connected(epoch)
             except RefusedError as refused:
                 report(Superseded(str(refused)))
                 return
-            except FairwayError as error:
-                _LOG.error("%s", error)
+            except (FairwayError, OSError) as error:
+                report(Gone(str(error)))
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
                 continue
             wait = _FIRST_WAIT_SECONDS
+            self._client = client
             report(Connected(status))
-            async for event in self._client.events():
-                report(Happened(event))
-            self._client = None
+            try:
+                async for event in client.events():
+                    report(Happened(event))
+            finally:
+                self._client = None
+                await client.close()
             if self._closed:
                 return
-            report(Gone())
+            report(Gone("the agent is gone; its jobs run on, and it is started again"))
 
     async def ask(self, command: Command) -> Mapping[str, Any]:
         """Give a command to the agent."""
@@ -62,6 +70,10 @@ class LocalBackend:
             return await self._client.ask(command)
         except AgentGoneError as error:
             raise BackendGoneError(str(error)) from None
+        except RefusedError as refused:
+            if refused.code == "superseded":
+                raise SupersededError(str(refused)) from None
+            raise
 
     async def shut_down(self) -> None:
         """Let the agent end."""
@@ -70,8 +82,8 @@ class LocalBackend:
             with suppress(AgentGoneError, RefusedError):
                 await self._client.shutdown()
         if self._agent is not None:
-            await asyncio.to_thread(self._agent.wait)
-            self._agent = None
+            with suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(self._agent.wait, _ENDING_SECONDS)
 
     async def _connected(self, epoch: int) -> tuple[AgentClient, Mapping[str, Any]]:
         try:
@@ -96,8 +108,8 @@ class LocalBackend:
         return right and status["time_scale"] == self._time_scale
 
     async def _start(self) -> None:
-        if self._agent is not None:
-            self._agent.poll()  # so that one that was killed does not stay a zombie
+        _started[:] = [agent for agent in _started if agent.poll() is None]
         self._agent = await asyncio.to_thread(
             start_agent, self._directory, emulate=self._emulate, time_scale=self._time_scale
         )
+        _started.append(self._agent)

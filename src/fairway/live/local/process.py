@@ -25,7 +25,8 @@ class Outcome:
     """How a run ended.
 
     `finished`: the job is done. `stopped`: it was asked to stop and did; it can go on from its checkpoint. `failed`: it
-    ended with `code`. `failed-to-start`: it never ran. `lost`: it was killed together with its keeper.
+    ended with `code`. `failed-to-start`: it never ran. `lost`: it was killed together with its keeper. `started` and
+    `ended` are times of the machine's clock: None if its processes never ran, and if nobody saw them end.
     """
 
     kind: str
@@ -34,6 +35,8 @@ class Outcome:
     killed: bool = False
     steps: int | None = None
     checkpoint_step: int | None = None
+    started: float | None = None
+    ended: float | None = None
 
 
 def prepare(directory: Path, order: Order, lease: LeaseState) -> RunFiles:
@@ -80,19 +83,22 @@ def outcome_of(files: RunFiles, ranks: int) -> Outcome:
     """How a run ended whose keeper is gone."""
     told = files.progress(ranks)
     steps = sum(one.step for one in told) if told else None
-    saved = checkpoint_step(told)
+    saved, started = checkpoint_step(told), files.started()
     ended = files.exit()
     if ended is None:
         if files.claimed_by() is None:
             said = _last_line(files.directory / "keeper.log")
             return Outcome(FAILED_TO_START, reason=f"the keeper did not start: {said}")
-        return Outcome(LOST, reason="its keeper was killed, and the job with it", steps=steps, checkpoint_step=saved)
+        why = "its keeper was killed, and the job with it"
+        return Outcome(LOST, reason=why, steps=steps, checkpoint_step=saved, started=started)
     if ended.error is not None and ended.asked is None:
-        return Outcome(FAILED_TO_START, reason=ended.error)
+        return Outcome(FAILED_TO_START, reason=ended.error, ended=ended.time)
     code = ended.codes[ended.first] if ended.first is not None else 0
     left_early = told is not None and any(one.stopped for one in told)
     kind, reason = _judged(ended, code, left_early)
-    return Outcome(kind, code, reason, ended.killed, steps, saved)
+    if ended.codes and started is None:  # it ran, but there was no room on the disk to say since when
+        started = ended.time
+    return Outcome(kind, code, reason, ended.killed, steps, saved, started, ended.time)
 
 
 def _judged(ended: Exit, code: int, left_early: bool) -> tuple[str, str]:

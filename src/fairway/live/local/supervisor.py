@@ -138,6 +138,8 @@ class Supervisor:
     def hand_over(self, command: HandOver) -> Answer:
         """Let a run go on under a new lease."""
         if (known := self.state.find(command.lease, command.job)) is not None:
+            if known.active:  # an agent that was killed in between may not have told the job
+                self._go_on_under(known, command)
             return {"result": "known", "run": self._described(known)}
         run = self.state.find(command.old, command.job)
         newest = self.state.newest_lease(command.job)
@@ -147,11 +149,14 @@ class Supervisor:
             raise RefusedError("ending", f"job '{run.job}' was asked to end under lease {run.lease}; start it anew")
         run.lease, run.until = command.lease, command.until
         self._save()
-        changes: dict[str, Any] = {"lease": run.lease, "until": run.until}
+        self._go_on_under(run, command)
+        return {"result": "accepted", "run": self._described(run)}
+
+    def _go_on_under(self, run: Run, command: HandOver) -> None:
+        changes: dict[str, Any] = {"lease": command.lease, "until": command.until}
         if command.steps_per_second is not None:
             changes["pace"] = self._pace(run, command.steps_per_second)
         self._rewrite(run, **changes)
-        return {"result": "accepted", "run": self._described(run)}
 
     def forget(self, command: Forget) -> Answer:
         """Let go of a run that has ended."""
@@ -196,6 +201,8 @@ class Supervisor:
             "time_scale": self._time_scale,
             "accelerators": [one.as_message() for one in self._accelerators.values()],
             "runs": [self._described(run) for run in self.state.runs],
+            "former": sorted(self.state.floors),
+            "last_lease": max([0, *self.state.floors.values(), *(run.lease for run in self.state.runs)]),
         }
 
     # Looking after runs
@@ -249,8 +256,9 @@ class Supervisor:
         due = time.monotonic() - watch.looked >= _LOOK_SECONDS
         alive = not due or keeper.alive  # before the exit file is looked for, the last thing that a keeper writes
         ended = watch.files.exit()
-        if run.state == STARTING and (started := watch.files.started()) is not None:
-            run.state = RUNNING
+        if run.started is None and (started := watch.files.started()) is not None:
+            run.started = started
+            run.state = RUNNING if run.state == STARTING else run.state
             self._tell(run, "started", started=started)
         if due or ended is not None:
             watch.looked = time.monotonic()
@@ -267,7 +275,7 @@ class Supervisor:
         told = watch.files.progress(len(run.workers))
         if told is None:
             return
-        steps, saved, rate = sum(one.step for one in told), process.checkpoint_step(told), _rate(told)
+        steps, saved, rate = sum(one.step for one in told), process.checkpoint_step(told), _rate(told, run.lease)
         if saved is not None and saved > sum(one.since for one in told) and saved != watch.checkpoint_step:
             watch.checkpoint_step = saved
             self._tell(run, "checkpointed", checkpoint_step=saved, seconds=max(one.checkpoint_seconds for one in told))
@@ -278,7 +286,10 @@ class Supervisor:
             self._tell(run, "steps", steps=steps, steps_per_second=rate, checkpoint_step=saved)
 
     def _conclude(self, run: Run, outcome: process.Outcome) -> None:
+        outcome = outcome if outcome.ended is not None else replace(outcome, ended=time.time())
         run.state, run.outcome = ENDED, asdict(outcome)
+        if outcome.kind in {process.FINISHED, process.FAILED, process.FAILED_TO_START}:
+            self._call_off(run.job)
         self._save()
         watch = self._watches.pop(run.directory, None)
         if watch is not None and watch.spawned is not None:
@@ -286,6 +297,11 @@ class Supervisor:
         kind = "failed-to-start" if outcome.kind == process.FAILED_TO_START else "exited"
         self._tell(run, kind, **asdict(outcome))
         _LOG.info("job %s, lease %d: %s %s", run.job, run.lease, outcome.kind, outcome.reason)
+
+    def _call_off(self, job: str) -> None:
+        """A job is over, or has to wait after a failure: nothing of it starts that waited for this run to end."""
+        for run in [run for run in self.state.runs if run.job == job and run.state == WAITING]:
+            self._conclude(run, process.Outcome(process.STOPPED_EARLY, reason="its job ended before it had started"))
 
     def _launch_those_that_can(self) -> None:
         waiting = sorted((run for run in self.state.runs if run.state == WAITING), key=lambda run: run.lease)
@@ -418,7 +434,7 @@ def _wants_to_save(files: RunFiles) -> bool:
     return lease is None or lease.stop != "now"
 
 
-def _rate(told: Sequence[Progress]) -> float | None:
-    """Steps per second of the whole gang."""
-    rates = [one.steps_per_second for one in told if one.steps_per_second is not None]
+def _rate(told: Sequence[Progress], lease: int) -> float | None:
+    """Steps per second of the whole gang under its present lease."""
+    rates = [one.steps_per_second for one in told if one.steps_per_second is not None and one.lease in {0, lease}]
     return sum(rates) if len(rates) == len(told) else None

@@ -24,7 +24,8 @@ class Compass:
     A task moves if the load of its worker exceeds `theta` times its run time. `eviction_penalty` is what a fetch costs
     on top, as a part of itself, where other models have to go. With `count_running`, the running task counts as load
     in full until it ends, as in the authors' system. `centralised` has all requests planned in one place
-    from exact state. `compat` is the authors' simulator, with its mistakes.
+    from exact state. `compat` is the authors' simulator, with its mistakes; there nothing moves, unless `adjust` says
+    that it does.
     """
 
     name: ClassVar[str] = "compass"
@@ -38,6 +39,7 @@ class Compass:
     ignore_cache: bool = False
     centralised: bool = False
     compat: bool = False
+    adjust: bool = False
 
     @property
     def rules(self) -> WorkerRules:

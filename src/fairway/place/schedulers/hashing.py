@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from fairway.place.memory import MemoryPolicy
 from fairway.place.plan import Draws, Plan, Request
-from fairway.place.planner import plan_request
 from fairway.place.scheduler import COMPAT_RULES, WorkerRules
-from fairway.place.spread import spread_worker
-from fairway.place.state import View
+from fairway.place.spread import spread_plan, spread_worker
+from fairway.place.state import ABSENT, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +44,6 @@ class Hash:
         gathered: bool = False,  # noqa: ARG002
     ) -> int:
         """The planned worker, as long as it is there."""
-        return planned if view.is_present(planned) else spread_worker(request, stage, view)
-
-
-def spread_plan(request: Request, view: View, now: float, draws: Draws | None) -> Plan:
-    """A plan that spreads the tasks by hash or, where draws are given, by chance."""
-    graph, kept = request.graph, request.kept
-    workers = np.full(len(graph), -1, dtype=np.int64) if kept is None else kept.workers.copy()
-    for stage in np.flatnonzero(workers < 0).tolist():
-        workers[stage] = spread_worker(request, stage, view, None if draws is None else draws.random())
-    finish = np.full(len(graph), np.nan) if kept is None else kept.finish
-    return plan_request(request, view, now, 0.0, given=Plan(graph, workers, finish))
+        if planned == view.me or view.queued[planned] != ABSENT:
+            return planned
+        return spread_worker(request, stage, view)

@@ -13,7 +13,7 @@ from fairway.place.adjust import adjusted_worker
 from fairway.place.memory import MemoryPolicy
 from fairway.place.plan import Draws, Plan, Request
 from fairway.place.scheduler import WorkerRules
-from fairway.place.schedulers.hashing import spread_plan
+from fairway.place.spread import spread_plan
 from fairway.place.state import View
 
 
@@ -36,7 +36,7 @@ class Jit:
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:  # noqa: ARG002
         """The default worker of each task."""
-        return spread_plan(request, view, now, None)
+        return spread_plan(request, view, now)
 
     def next_worker(
         self,

@@ -1,0 +1,90 @@
+"""`fairway ls`: the jobs that wait or run, or all of them."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairway.cli.output import STDOUT, write_json
+from fairway.cli.remote import Address, JsonTo, Token, connected
+from fairway.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from fairway.client import Client, Job
+
+
+def ls(
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--state",
+            "-s",
+            metavar="STATE",
+            help="Only jobs in this state, repeatable: queued, running, preempting, succeeded, failed or cancelled.",
+            show_default=False,
+        ),
+    ] = None,
+    team: Annotated[
+        str | None, typer.Option(metavar="TEAM", help="Only jobs of this team.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most so many, the newest first.")] = 100,
+    all_: Annotated[bool, typer.Option("--all", "-a", help="Also jobs that have ended.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show it again every second, until Ctrl-C.")] = False,
+    json_to: JsonTo = None,
+    address: Address = None,
+    token: Token = None,
+) -> None:
+    """List jobs: those that wait or run, or others if so asked.
+
+    The time is how long a job waits or, once it was started, runs; of a job that has ended, how long it took.
+
+    [bold]Examples[/bold]
+
+    fairway ls
+
+    fairway ls --all --team vision --limit 20
+
+    fairway ls --state failed --json - | jq .jobs
+    """
+    if watch and json_to is not None:
+        raise InputError("--watch and --json both given; choose one of them")
+    with connected(address, token) as client:
+        if watch:
+            from fairway.cli.screen import show_again
+
+            show_again(lambda: _shown(*_fetched(client, state, team, limit, all_)), seconds=1.0)
+            return
+        jobs, more = _fetched(client, state, team, limit, all_)
+    if json_to is not None:
+        write_json({"jobs": [job.document for job in jobs]}, json_to)
+    if json_to != STDOUT:
+        from fairway.cli.words import console
+
+        console().print(_shown(jobs, more))
+
+
+def _fetched(
+    client: Client, states: list[str] | None, team: str | None, limit: int, everything: bool
+) -> tuple[list[Job], bool]:
+    """The jobs, and whether there are more."""
+    from fairway.client.records import ACTIVE
+
+    wanted = states or (None if everything else ACTIVE)
+    jobs = list(client.jobs(state=wanted, team=team, limit=limit + 1))
+    return jobs[:limit], len(jobs) > limit
+
+
+def _shown(jobs: list[Job], more: bool) -> RenderableType:
+    from rich.console import Group
+    from rich.text import Text
+
+    from fairway.cli.job_table import job_table
+
+    if not jobs:
+        return Text("no such jobs; 'fairway ls --all' lists those that have ended as well")
+    table = job_table(jobs, time.time())
+    return Group(table, Text("… and more: see --limit", style="dim")) if more else table

@@ -1,0 +1,60 @@
+"""What all commands that talk to a running Fairway share: where it is, who asks, and how to connect."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from fairway.client import Client
+
+_WHERE = "Which Fairway"
+
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        envvar="FAIRWAY_ADDRESS",
+        metavar="URL",
+        help="Where it runs; otherwise as [bold]fairway up[/bold] says, or http://127.0.0.1:8642.",
+        show_default=False,
+        rich_help_panel=_WHERE,
+    ),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        envvar="FAIRWAY_TOKEN",
+        metavar="TOKEN",
+        help="Who asks; otherwise this machine's own admin.",
+        show_default=False,
+        rich_help_panel=_WHERE,
+    ),
+]
+JsonTo = Annotated[
+    str | None,
+    typer.Option("--json", metavar="-|FILE", help="Print JSON (-), or write it to a file.", show_default=False),
+]
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.", show_default=False)]
+
+
+def connected(address: str | None, token: str | None) -> Client:
+    """A client, to be used in a `with`."""
+    from fairway.client import Client
+
+    return Client(address, token, waiting=_Waiting() if sys.stderr.isatty() else None)
+
+
+class _Waiting:
+    """Says once why nothing happens, to whoever sits before a terminal."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def __call__(self, why: str) -> None:
+        if not self._told:
+            self._told = True
+            typer.echo(f"fairway: {why.partition(';')[0]}; trying again", err=True)

@@ -1,0 +1,161 @@
+"""`fairway serve`: runs the workflows of an application as a service on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_WORKERS = "Workers"
+_SERVICE = "The service"
+
+
+def serve(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="MODULE:WORKFLOW|FILE.yaml", help="What to serve.", show_default=False),
+    ],
+    workers: Annotated[
+        int, typer.Option("--workers", "-w", min=1, metavar="N", help="Worker processes.", rich_help_panel=_WORKERS)
+    ] = 2,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Each worker's budget for models, as in [bold]256MB[/bold]; no limit otherwise.",
+            show_default=False,
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Threads that a stage may use.", rich_help_panel=_WORKERS)
+    ] = 1,
+    scheduler: Annotated[
+        str,
+        typer.Option(
+            "--scheduler",
+            "-s",
+            metavar="NAME[:OPTION,...]",
+            help="Who runs what: compass, jit, heft or hash, as in the simulator.",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = "compass",
+    profile: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.yaml",
+            help="How long stages and loads take, as [bold]fairway profile[/bold] has measured it.",
+            show_default=False,
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None,
+    pin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pin",
+            metavar="MODEL",
+            help="Load this model at once and keep it; can be given more than once.",
+            show_default=False,
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None,
+    most_open: Annotated[
+        int,
+        typer.Option(min=1, metavar="N", help="Requests that a worker takes at a time.", rich_help_panel=_WORKERS),
+    ] = 1000,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--directory",
+            "-d",
+            metavar="DIRECTORY",
+            help="For sockets, logs and the token; a temporary one otherwise.",
+            show_default=False,
+            rich_help_panel=_SERVICE,
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where it listens.", rich_help_panel=_SERVICE)
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="0 for any that is free.", rich_help_panel=_SERVICE)
+    ] = 8643,
+    most_body: Annotated[
+        str, typer.Option(metavar="SIZE", help="The largest body that is taken.", rich_help_panel=_SERVICE)
+    ] = "64MB",
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-certificate",
+            metavar="FILE.pem",
+            help="Speak TLS with this certificate.",
+            show_default=False,
+            rich_help_panel=_SERVICE,
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-key", metavar="FILE.pem", help="The certificate's key.", show_default=False, rich_help_panel=_SERVICE
+        ),
+    ] = None,
+    plain_text: Annotated[
+        bool,
+        typer.Option(
+            "--plain-text",
+            help="Let other machines in without TLS, as behind a proxy that has it.",
+            rich_help_panel=_SERVICE,
+        ),
+    ] = False,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Answer everybody who reaches it.", rich_help_panel=_SERVICE)
+    ] = False,
+    traces: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Send OpenTelemetry spans to a collector, as in [bold]http://127.0.0.1:4318[/bold].",
+            envvar="OTEL_EXPORTER_OTLP_ENDPOINT",
+            show_default=False,
+            rich_help_panel=_SERVICE,
+        ),
+    ] = None,
+) -> None:
+    """Serve workflows on this machine: worker processes, each with its own memory for models, and HTTP.
+
+    There is no scheduler in the middle: whichever worker receives a request plans it for all of them. A worker that
+    dies is started again, and what it had runs elsewhere. Ctrl-C stops everything.
+
+    [bold]Examples[/bold]
+
+    fairway serve documents:read_document --workers 2 --memory 64MB
+
+    fairway profile documents:read_document --output profile.yaml
+    fairway serve documents:read_document --profile profile.yaml --scheduler compass
+
+    curl -H "Authorization: Bearer $(cat DIRECTORY/token)" --data-binary @page.png http://127.0.0.1:8643/workflows/read-document
+    """
+    from fairway.cli.serve_run import Asked, run
+
+    run(
+        Asked(
+            target=target,
+            workers=workers,
+            memory=memory,
+            threads=threads,
+            scheduler=scheduler,
+            profile=profile,
+            most_open=most_open,
+            directory=directory,
+            host=host,
+            port=port,
+            most_body=most_body,
+            certificate=certificate,
+            key=key,
+            plain_text=plain_text,
+            no_token=no_token,
+            pinned=tuple(dict.fromkeys(pin or ())),
+            traces=traces,
+        )
+    )

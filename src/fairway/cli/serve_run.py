@@ -1,0 +1,139 @@
+"""What `fairway serve` does: binds the address, starts the workers, serves, and takes everything down again.
+
+Whatever can be refused is refused before a worker is started, and nothing is left behind if one cannot start.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import signal
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from fairway.errors import InputError
+from fairway.live.serving.parent import allow_many_files
+from fairway.live.serving.settings import ServingSettings
+from fairway.live.serving.supervisor import Supervisor, memory_directory
+from fairway.service.inference.app import create_inference_app
+from fairway.service.server import HttpServer, bound_socket, check_reach
+from fairway.workflows.quantities import bytes_of
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options as they were given."""
+
+    target: str
+    workers: int
+    memory: str | None
+    threads: int
+    scheduler: str
+    profile: Path | None
+    most_open: int
+    directory: Path | None
+    host: str
+    port: int
+    most_body: str
+    certificate: Path | None
+    key: Path | None
+    plain_text: bool
+    no_token: bool
+    pinned: tuple[str, ...]
+    traces: str | None
+
+    def settings(self, directory: Path, memory: Path) -> ServingSettings:
+        """How to serve."""
+        return ServingSettings(
+            target=self.target,
+            directory=directory,
+            memory_directory=memory,
+            workers=self.workers,
+            memory_bytes=None if self.memory is None else _size("--memory", self.memory),
+            scheduler=self.scheduler,
+            profile=None if self.profile is None else self.profile.absolute(),
+            most_open=self.most_open,
+            most_bytes=_size("--most-body", self.most_body),
+            threads=self.threads,
+            pinned=self.pinned,
+            traces=self.traces,
+        )
+
+
+def run(asked: Asked) -> None:
+    """Serve until SIGINT or SIGTERM."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    for one in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(one, _stopped)  # until the server takes signals, which may be a while
+    sys.path.insert(0, str(Path.cwd()))  # as `python -m` would have it, for applications in this directory
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")]))
+    check_reach(asked.host, asked.certificate, asked.key, plain_text=asked.plain_text)
+    allow_many_files()
+    listening = bound_socket(asked.host, asked.port)
+    own = asked.directory is None
+    directory = Path(tempfile.mkdtemp(prefix="fairway-serve-")) if asked.directory is None else asked.directory
+    try:
+        settings = asked.settings(directory.expanduser().absolute(), memory_directory())
+        with Supervisor(settings) as supervisor:
+            token = None if asked.no_token else _token(settings.directory)
+            server = HttpServer(
+                create_inference_app(supervisor, token=token),
+                asked.host,
+                listening,
+                certificate=asked.certificate,
+                key=asked.key,
+                plain_text=asked.plain_text,
+                ready=lambda address: _ready(supervisor, address, token),
+            )
+            server.run()
+            _ignore_signals()
+    finally:
+        listening.close()
+        if own:
+            shutil.rmtree(directory, ignore_errors=True)
+        else:
+            (directory / "token").unlink(missing_ok=True)
+    typer.echo("stopped")
+
+
+def _stopped(*_: object) -> None:
+    _ignore_signals()  # once is enough, and what follows should not be disturbed
+    raise SystemExit(0)
+
+
+def _ignore_signals() -> None:
+    for one in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(one, signal.SIG_IGN)
+
+
+def _token(directory: Path) -> str:
+    """A new token, in a file that only its owner can read."""
+    token = f"fairway_{secrets.token_urlsafe(32)}"
+    path = directory / "token"
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"{token}\n")
+    return token
+
+
+def _ready(supervisor: Supervisor, address: str, token: str | None) -> None:
+    settings = supervisor.settings
+    memory = "" if settings.memory_bytes is None else f" with {settings.memory_bytes / 1e6:g} MB for models each"
+    names = ", ".join(f"/workflows/{name}" for name in supervisor.workflows)
+    typer.echo(f"Fairway serves {names} at {address}")
+    typer.echo(f"workers: {settings.workers}{memory} (emulated accelerators), scheduler {settings.scheduler}")
+    typer.echo(f"sockets, logs{'' if token is None else ' and the token'}: {settings.directory}")
+    typer.echo("Ctrl-C stops it")
+
+
+def _size(option: str, given: str) -> int:
+    try:
+        return bytes_of(given)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None

@@ -1,0 +1,243 @@
+"""`fairway submit`: hands jobs to a running Fairway, from files or as a command.
+
+What files say is judged here, before the first job is sent, so that errors name the file; whether the cluster can run a
+job, the server says.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from fairway.cli.job_fields import Fields, jobs_of, run_here, variables_of
+from fairway.cli.logs import print_pieces
+from fairway.cli.output import STDOUT, write_json
+from fairway.cli.remote import Address, JsonTo, Token, connected
+from fairway.errors import FairwayError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from fairway.client import Client, DryRun, Job
+
+_COMMAND = "fairway.command"
+_JOB = "The job; goes before what the file says"
+_HOW = "How to submit it"
+
+
+class SubmitCommand(TyperCommand):
+    """Keeps what stands after `--` apart: it is the command to run, whatever it looks like."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take the command off, and read the rest as usual."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[_COMMAND] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+def submit(
+    ctx: typer.Context,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE.yaml", help="Jobs, one per file; - for standard input.", show_default=False),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", "-n", metavar="NAME", show_default=False, rich_help_panel=_JOB)
+    ] = None,
+    accelerators: Annotated[
+        str | None,
+        typer.Option(
+            "--accelerators",
+            "--gpus",
+            metavar="TYPE[:COUNT]",
+            help="What it needs: v100, v100:2, [bold]'\\[a100, v100]:2'[/bold]; one of any type otherwise.",
+            show_default=False,
+            rich_help_panel=_JOB,
+        ),
+    ] = None,
+    team: Annotated[
+        str | None,
+        typer.Option(metavar="TEAM", help="Whose it is.", show_default=False, rich_help_panel=_JOB),
+    ] = None,
+    weight: Annotated[
+        float | None,
+        typer.Option(
+            metavar="W", help="Its weight; 2 is worth twice the share of 1.", show_default=False, rich_help_panel=_JOB
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Its length in steps.", show_default=False, rich_help_panel=_JOB),
+    ] = None,
+    job_type: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Its name in the table of profiles.", show_default=False, rich_help_panel=_JOB
+        ),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env", metavar="NAME=VALUE", help="A variable, repeatable.", show_default=False, rich_help_panel=_JOB
+        ),
+    ] = None,
+    workdir: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIRECTORY", help="Where it runs; here otherwise.", show_default=False, rich_help_panel=_JOB
+        ),
+    ] = None,
+    retries: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="How often it may fail and start again.", show_default=False, rich_help_panel=_JOB
+        ),
+    ] = None,
+    deadline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="By when: 8h, or 2027-01-31T18:00+01:00.", show_default=False, rich_help_panel=_JOB
+        ),
+    ] = None,
+    no_preempt: Annotated[
+        bool, typer.Option("--no-preempt", help="It keeps its workers until it ends.", rich_help_panel=_JOB)
+    ] = False,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY",
+            help="Submitted again with the same key, it is the same job.",
+            show_default=False,
+            rich_help_panel=_HOW,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check it and predict its start only.", rich_help_panel=_HOW)
+    ] = False,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="Print its output until it ends; fails if it does.", rich_help_panel=_HOW),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print its id only.", rich_help_panel=_HOW)] = False,
+    json_to: JsonTo = None,
+    address: Address = None,
+    token: Token = None,
+) -> None:
+    """Submit training jobs: one or more files, or a command after [bold]--[/bold].
+
+    A job runs in the directory in which it was submitted, unless it says otherwise.
+
+    [bold]Examples[/bold]
+
+    fairway submit resnet.yaml
+
+    fairway submit --name lm --accelerators v100:2 --steps 5000 -- python train.py --epochs 3
+
+    fairway submit resnet.yaml --weight 2 --dry-run
+
+    fairway submit --follow -- 'make data && python train.py'
+    """
+    options = {
+        "name": name,
+        "team": team,
+        "weight": weight,
+        "steps": steps,
+        "job_type": job_type,
+        "workdir": workdir,
+        "retries": retries,
+        "deadline": deadline,
+        "preemptible": False if no_preempt else None,
+        "accelerators": accelerators,
+        "envs": variables_of(env or []) or None,
+    }
+    given = {field: value for field, value in options.items() if value is not None}
+    jobs = jobs_of(ctx.meta.get(_COMMAND), files or [], given)
+    if len(jobs) > 1 and (follow or idempotency_key is not None):
+        raise InputError(f"{len(jobs)} jobs given, but --follow and --idempotency-key are for one; submit them singly")
+    if follow and (dry_run or json_to is not None):
+        raise InputError("--follow given with --dry-run or --json; choose one of them")
+
+    from fairway.client.place import on_this_machine
+
+    with connected(address, token) as client:
+        if on_this_machine(client.address):
+            jobs = [(source, run_here(fields)) for source, fields in jobs]
+        if dry_run:
+            _print_dry_runs([_tried(client, source, fields) for source, fields in jobs], json_to)
+            return
+        made: list[Job] = []
+        try:
+            for source, fields in jobs:
+                made.append(_submitted(client, source, fields, idempotency_key))
+        finally:  # if one of several is refused, those before it are told all the same
+            if made:
+                _print_jobs(made, json_to, quiet=quiet)
+        if follow:
+            _follow(client, made[0])
+
+
+def _tried(client: Client, source: str, fields: Fields) -> DryRun:
+    with _said_of(source):
+        return client.submit(fields, dry_run=True)
+
+
+def _submitted(client: Client, source: str, fields: Fields, key: str | None) -> Job:
+    with _said_of(source):
+        return client.submit(fields, idempotency_key=key)
+
+
+@contextmanager
+def _said_of(source: str) -> Iterator[None]:
+    """Put the name of the file before what the server says of its content."""
+    try:
+        yield
+    except InputError as error:
+        if not source or getattr(error, "status", None) != HTTPStatus.UNPROCESSABLE_ENTITY:
+            raise
+        raise InputError(f"{source}: {str(error).removeprefix('job: ')}") from None
+
+
+def _print_jobs(jobs: Sequence[Job], json_to: str | None, *, quiet: bool) -> None:
+    if json_to is not None:
+        write_json(_one_or_all([job.document for job in jobs]), json_to)
+    if json_to != STDOUT:
+        for job in jobs:
+            typer.echo(job.id if quiet else f"{job.id} {job.state}{f' ({job.name})' if job.name else ''}")
+
+
+def _one_or_all(documents: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    return documents[0] if len(documents) == 1 else {"jobs": documents}
+
+
+def _print_dry_runs(tried: Sequence[DryRun], json_to: str | None) -> None:
+    if json_to is not None:
+        write_json(_one_or_all([one.document for one in tried]), json_to)
+    if json_to == STDOUT:
+        return
+    from fairway.cli import words
+
+    now = time.time()
+    for one in tried:
+        emulated = " (emulated)" if one.emulated else ""
+        typer.echo(f"{one.job.name or 'the job'}: can run on {one.job.accelerators or 'any accelerator'}{emulated}")
+        typer.echo(f"  predicted start: {words.predicted(one.prediction, now)}")
+        if one.prediction is not None and one.prediction.finish_at is not None:
+            typer.echo(f"  predicted finish: in {words.span(one.prediction.finish_at - now)}")
+        if one.prediction is not None and one.prediction.basis:
+            typer.echo(f"  {one.prediction.basis}")
+    typer.echo("nothing was submitted")
+
+
+def _follow(client: Client, job: Job) -> None:
+    """Print what the job prints; a job that does not succeed is a failure here too."""
+    print_pieces(client.logs(job, follow=True))
+    ended = client.wait(job)
+    if ended.state != "succeeded":
+        raise FairwayError(f"{job.id} {ended.state}{f': {ended.reason}' if ended.reason else ''}")

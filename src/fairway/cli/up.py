@@ -1,0 +1,141 @@
+"""`fairway up`: starts the whole system on this machine, and runs until it is told to stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_MACHINE = "The machine"
+_SCHEDULING = "Scheduling"
+_SERVICE = "The service"
+
+
+def up(
+    emulate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE=COUNT,...",
+            help="Emulated accelerators instead of this machine's GPUs: [bold]v100=2,p100=1,k80=1[/bold].",
+            show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
+    time_scale: Annotated[
+        float,
+        typer.Option(metavar="X", help="Let time run so many times as fast; emulated only.", rich_help_panel=_MACHINE),
+    ] = 1.0,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--directory",
+            "-d",
+            envvar="FAIRWAY_HOME",
+            metavar="DIRECTORY",
+            help="Where it keeps its files; ~/.fairway otherwise.",
+            show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|postgresql://…",
+            help="Where it keeps its state; fairway.db in the directory otherwise.",
+            show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            "-p",
+            metavar="NAME[:OPTION,...]",
+            help="Who gets what; max-min-fairness, or hierarchical where there are teams. "
+            "[bold]fairway policies[/bold] lists them.",
+            show_default=False,
+            rich_help_panel=_SCHEDULING,
+        ),
+    ] = None,
+    round_: Annotated[
+        str,
+        typer.Option("--round", metavar="SPAN", help="The length of a round.", rich_help_panel=_SCHEDULING),
+    ] = "60s",
+    teams: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=WEIGHT,...|FILE",
+            help="Weights of the teams: [bold]vision=2,speech=1[/bold], or a YAML file.",
+            show_default=False,
+            rich_help_panel=_SCHEDULING,
+        ),
+    ] = None,
+    profiles: Annotated[
+        str,
+        typer.Option(metavar="FILE|builtin", help="How fast each job type runs where.", rich_help_panel=_SCHEDULING),
+    ] = "builtin",
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where it listens.", rich_help_panel=_SERVICE)
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="0 for any that is free.", rich_help_panel=_SERVICE)
+    ] = 8642,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-certificate",
+            metavar="FILE.pem",
+            help="Speak TLS with this certificate.",
+            show_default=False,
+            rich_help_panel=_SERVICE,
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            "--tls-key", metavar="FILE.pem", help="The certificate's key.", show_default=False, rich_help_panel=_SERVICE
+        ),
+    ] = None,
+    plain_text: Annotated[
+        bool,
+        typer.Option(
+            "--plain-text",
+            help="Let other machines in without TLS, as behind a proxy that has it.",
+            rich_help_panel=_SERVICE,
+        ),
+    ] = False,
+) -> None:
+    """Start Fairway on this machine: controller, workers, REST API and metrics.
+
+    Ctrl-C stops it: jobs save a checkpoint, and go on at the next start.
+    SIGTERM stops it and leaves the jobs running; the next start adopts them.
+
+    [bold]Examples[/bold]
+
+    fairway up
+
+    fairway up --emulate v100=2,p100=1,k80=1 --round 10s
+
+    fairway up --store postgresql://fairway@db.example/fairway --teams vision=2,speech=1
+    """
+    from fairway.cli.up_run import Asked, run
+
+    run(
+        Asked(
+            directory=directory,
+            store=store,
+            emulate=emulate,
+            time_scale=time_scale,
+            policy=policy,
+            round=round_,
+            teams=teams,
+            profiles=profiles,
+            host=host,
+            port=port,
+            certificate=certificate,
+            key=key,
+            plain_text=plain_text,
+        )
+    )

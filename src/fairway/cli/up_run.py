@@ -1,0 +1,139 @@
+"""What `fairway up` does: puts the parts together, says where they are, and takes them down in order.
+
+Whatever can be refused is refused before anything is started: first the options, then the address, then the directory.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import typer
+
+from fairway.cli.teams import read_teams
+from fairway.cli.words import span
+from fairway.client.place import home_directory
+from fairway.errors import InputError
+from fairway.live.controller import Controller
+from fairway.live.local.accelerators import emulated_accelerators
+from fairway.live.settings import ControllerSettings
+from fairway.live.span import seconds_of
+from fairway.profiles.files import read_table
+from fairway.service.first_token import ADDRESS_FILE, TOKEN_FILE, ensure_first_token, write_address
+from fairway.service.server import ServiceServer
+from fairway.store.opening import open_store
+
+_BUILTIN = "builtin"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options as they were given."""
+
+    directory: Path | None
+    store: str | None
+    emulate: str | None
+    time_scale: float
+    policy: str | None
+    round: str
+    teams: str | None
+    profiles: str
+    host: str
+    port: int
+    certificate: Path | None
+    key: Path | None
+    plain_text: bool
+
+    def settings(self) -> ControllerSettings:
+        """How the controller is to schedule."""
+        teams = {} if self.teams is None else read_teams(self.teams)
+        if self.emulate is not None:
+            emulated_accelerators(self.emulate)  # to be refused here, and not by an agent that was started with it
+        try:
+            round_seconds = seconds_of(self.round)
+        except InputError as error:
+            raise InputError(f"--round: {error}") from None
+        return ControllerSettings(
+            directory=(self.directory or home_directory()).expanduser().absolute(),
+            policy=self.policy or ("hierarchical" if teams else "max-min-fairness"),
+            round_seconds=round_seconds,
+            time_scale=self.time_scale,
+            emulate=self.emulate,
+            entities=teams,
+        )
+
+
+class _Server(ServiceServer):
+    """Remembers by which signal it was stopped."""
+
+    stopped_by: int | None = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop."""
+        self.stopped_by = sig
+        super().handle_exit(sig, frame)
+
+
+def run(asked: Asked) -> None:
+    """Run until SIGINT or SIGTERM."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    settings = asked.settings()
+    table = None if asked.profiles == _BUILTIN else read_table(asked.profiles)
+    directory = settings.directory
+    store = open_store(asked.store or directory)
+    try:
+        controller = Controller(settings, store, table=table)
+        server = _Server(
+            controller,
+            asked.host,
+            asked.port,
+            certificate=asked.certificate,
+            key=asked.key,
+            plain_text=asked.plain_text,
+            ready=lambda address: _ready(controller, address, new_token=new_token),
+        )
+        try:
+            controller.start()
+        except BaseException:
+            server.close()
+            raise
+        try:
+            new_token = ensure_first_token(store, directory)
+            server.run()
+        finally:
+            (directory / ADDRESS_FILE).unlink(missing_ok=True)
+            _take_down(controller, keep_jobs=server.stopped_by == signal.SIGTERM)
+    finally:
+        store.close()
+
+
+def _ready(controller: Controller, address: str, *, new_token: bool) -> None:
+    settings = controller.settings
+    write_address(settings.directory, address)
+    workers = ", ".join(f"{count} {name}" for name, count in controller.cluster.workers.items())
+    emulated = " (emulated)" if controller.emulated else ""
+    scale = f", time runs {settings.time_scale:g} times as fast" if settings.time_scale != 1 else ""
+    typer.echo(f"Fairway answers at {address}")
+    typer.echo(f"accelerators: {workers}{emulated}")
+    typer.echo(f"policy: {settings.policy}, rounds of {span(settings.round_seconds)}{scale}")
+    typer.echo(f"state: {controller.store.address}")
+    typer.echo(f"token of the admin{', just made' if new_token else ''}: {settings.directory / TOKEN_FILE}")
+    typer.echo("Ctrl-C stops it; jobs save a checkpoint first, and go on at the next start")
+
+
+def _take_down(controller: Controller, *, keep_jobs: bool) -> None:
+    if keep_jobs:
+        typer.echo("stopped; jobs run on, and are adopted at the next start")
+        controller.stop()
+        return
+    typer.echo("stopping: jobs save a checkpoint; Ctrl-C again leaves them running")
+    try:
+        controller.shut_down()
+    except KeyboardInterrupt:
+        controller.stop()
+        typer.echo("stopped; jobs run on, and are adopted at the next start")
+    else:
+        typer.echo("stopped")

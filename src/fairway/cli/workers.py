@@ -1,0 +1,80 @@
+"""`fairway workers` and `fairway drain`: the accelerators, and which of them get no more jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairway.cli.output import STDOUT, write_json
+from fairway.cli.remote import Address, JsonTo, Token, connected
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairway.client import Worker
+
+
+def workers(json_to: JsonTo = None, address: Address = None, token: Token = None) -> None:
+    """List the accelerators, and what runs on them.
+
+    [bold]Examples[/bold]
+
+    fairway workers
+
+    fairway workers --json - | jq .workers
+    """
+    with connected(address, token) as client:
+        found = client.workers()
+    _print(found, json_to)
+
+
+def drain(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="WORKER", help="Workers such as v100/0, or v100 for all of the type.", show_default=False
+        ),
+    ],
+    undo: Annotated[bool, typer.Option("--undo", help="Let them get jobs again.")] = False,
+    json_to: JsonTo = None,
+    address: Address = None,
+    token: Token = None,
+) -> None:
+    """Take workers out of service: jobs that run on them go elsewhere, and no others come.
+
+    [bold]Examples[/bold]
+
+    fairway drain v100/0 v100/1
+
+    fairway drain k80
+
+    fairway drain k80 --undo
+    """
+    with connected(address, token) as client:
+        found = client.drain(*names, on=not undo)
+    _print(found, json_to)
+
+
+def _print(found: Sequence[Worker], json_to: str | None) -> None:
+    if json_to is not None:
+        emulated = any(worker.emulated for worker in found)
+        write_json({"workers": [worker.document for worker in found], "emulated": emulated}, json_to)
+    if json_to == STDOUT:
+        return
+    from rich.table import Table
+
+    from fairway.cli import words
+
+    table = Table("worker", "state", "jobs", "lease", "device", "agent", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for worker in found:
+        device = "emulated" if worker.emulated else worker.device
+        table.add_row(
+            words.text(worker.name, "bold"),
+            words.state(worker.state),
+            words.text(", ".join(worker.jobs)),
+            words.text(worker.lease),
+            words.text(device, "magenta" if worker.emulated else ""),
+            words.text(worker.agent),
+        )
+    words.console().print(table)

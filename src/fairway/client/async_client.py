@@ -1,0 +1,201 @@
+"""`fairway.AsyncClient`: talks to a running Fairway from asyncio; the same methods as `fairway.Client`, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import closing
+from typing import Literal, Self, TypeVar, overload
+
+import httpx
+
+from fairway.client import streams, wire
+from fairway.client.calls import Calls
+from fairway.client.job_body import JobLike
+from fairway.client.patience import Patience
+from fairway.client.place import Place
+from fairway.client.records import DryRun, Event, Explanation, Job, JournalEntry, Status, Token, Worker
+from fairway.client.steps import Answer, Give, NoAnswer, Open, Pause, Read, Send, Steps
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """A running Fairway, for asyncio; see `fairway.Client` for where it is looked for and how patient it is.
+
+    What gives one result there is awaited here, and what gives several is iterated over with `async for`.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        token: str | None = None,
+        *,
+        patience: float | None = None,
+        waiting: Callable[[str], None] | None = None,
+    ) -> None:
+        place = Place.find(address, token)
+        self.address = place.address
+        self._calls = Calls(Patience.towards(place, patience))
+        self._waiting = waiting
+        self._http = httpx.AsyncClient(**wire.settings(place))
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @overload
+    async def submit(
+        self, job: JobLike, *, idempotency_key: str | None = None, dry_run: Literal[False] = False
+    ) -> Job: ...
+    @overload
+    async def submit(self, job: JobLike, *, idempotency_key: str | None = None, dry_run: Literal[True]) -> DryRun: ...
+    async def submit(self, job: JobLike, *, idempotency_key: str | None = None, dry_run: bool = False) -> Job | DryRun:
+        """Submit a job: its fields as a mapping, YAML as text, or the path of a file; it is safe when this returns.
+
+        A submission with the key of an earlier one finds the job that was made then; by default every call has a key of
+        its own. With `dry_run` nothing is submitted, and the answer says when the job would start.
+        """
+        if dry_run:
+            return await self._one(self._calls.try_out(job))
+        return await self._one(self._calls.submit(job, idempotency_key))
+
+    def jobs(
+        self,
+        *,
+        state: str | Iterable[str] | None = None,
+        team: str | None = None,
+        order: Literal["newest", "oldest"] = "newest",
+        limit: int | None = None,
+    ) -> AsyncIterator[Job]:
+        """Jobs, in some states or of a team only if so asked; fetched page by page as they are used."""
+        return self._all(self._calls.jobs(state, team, order, limit))
+
+    async def job(self, job: str | Job) -> Job:
+        """One job, with its attempts, its leases and its measured rates."""
+        return await self._one(self._calls.job(job))
+
+    async def cancel(self, job: str | Job) -> str:
+        """Ask for the end of a job; returns the state in which it was. It may take a moment to stop."""
+        return await self._one(self._calls.cancel(job))
+
+    async def explain(self, job: str | Job) -> Explanation:
+        """Why a job waits, who is ahead of it, when it will start and what would start it now."""
+        return await self._one(self._calls.explain(job))
+
+    def logs(
+        self, job: str | Job, *, rank: int = 0, tail: int | None = None, follow: bool = False
+    ) -> AsyncIterator[str]:
+        """The output of one rank in pieces, as they come: all of it or its last `tail` lines.
+
+        With `follow` it goes on until the job has ended, over attempts, preemptions and restarts of the server.
+        """
+        return self._all(streams.logs(self._calls, job, rank, tail, follow))
+
+    def events(self, job: str | Job | None = None, *, after: str | None = None) -> AsyncIterator[Event]:
+        """What happens to jobs from now on, or after an event by its id; of one job, until it has ended."""
+        return self._all(streams.events(self._calls, job, after))
+
+    async def wait(self, job: str | Job, timeout: float | None = None) -> Job:
+        """Wait until a job has ended, and tell how; raises a `TimeoutError` after so many seconds."""
+        return await self._one(self._calls.wait(job, timeout))
+
+    async def workers(self) -> list[Worker]:
+        """All accelerators, and what runs on them."""
+        return await self._one(self._calls.workers())
+
+    async def drain(self, *workers: str, on: bool = True) -> list[Worker]:
+        """Let workers get no more jobs (`on=False`: let them again): `v100/0`, or `v100` for all of the type."""
+        return await self._one(self._calls.drain(workers, on))
+
+    async def status(self) -> Status:
+        """The cluster in a few numbers."""
+        return await self._one(self._calls.status())
+
+    async def metrics(self) -> str:
+        """The metrics in Prometheus' form."""
+        return await self._one(self._calls.metrics())
+
+    async def tokens(self) -> list[Token]:
+        """All tokens, without the secrets."""
+        return await self._one(self._calls.tokens())
+
+    async def create_token(
+        self, role: Literal["admin", "member", "reader"], *, team: str | None = None, name: str | None = None
+    ) -> Token:
+        """Make a token; its `token` is the secret, which is told this once."""
+        return await self._one(self._calls.create_token(role, team, name))
+
+    async def revoke_token(self, token: str) -> None:
+        """Let a token, by its id, be worth nothing from now on."""
+        await self._one(self._calls.revoke_token(token))
+
+    def journal(self, *, kind: str | None = None, limit: int | None = None) -> AsyncIterator[JournalEntry]:
+        """What happened and was decided, the oldest first."""
+        return self._all(self._calls.journal(kind, limit))
+
+    async def _one(self, steps: Steps[T]) -> T:
+        """The one result of a flow."""
+        (result,) = [one async for one in self._all(steps)]
+        return result
+
+    async def _all(self, steps: Steps[T]) -> AsyncIterator[T]:
+        """Carry a flow out, and give its results as they come."""
+        async with _Connection(self._http, self._waiting) as connection:
+            with closing(steps):
+                came: object = None
+                while True:
+                    try:
+                        step = steps.send(came)
+                    except StopIteration:
+                        return
+                    came = None
+                    if isinstance(step, Give):
+                        yield step.value
+                    else:
+                        came = await connection.do(step)
+
+
+class _Connection:
+    """Carries out the steps of one flow; keeps the stream that it has opened."""
+
+    def __init__(self, http: httpx.AsyncClient, waiting: Callable[[str], None] | None) -> None:
+        self._http, self._waiting = http, waiting
+        self._stream: httpx.Response | None = None
+        self._pieces: AsyncIterator[bytes]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._stream is not None:
+            await self._stream.aclose()
+
+    async def do(self, step: Send | Open | Read | Pause) -> Answer | NoAnswer | bytes | None:
+        """What came of a step."""
+        try:
+            match step:
+                case Pause(seconds, why):
+                    if self._waiting is not None and why:
+                        self._waiting(why)
+                    await asyncio.sleep(seconds)
+                    return None
+                case Send(request):
+                    response = await self._http.send(wire.built(self._http, request))
+                    return wire.answer_of(response, response.content)
+                case Open(request):
+                    await self.__aexit__()
+                    self._stream = await self._http.send(wire.built(self._http, request), stream=True)
+                    self._pieces = self._stream.aiter_bytes()
+                    body = b"" if self._stream.is_success else await self._stream.aread()
+                    return wire.answer_of(self._stream, body)
+                case Read():
+                    return await anext(self._pieces, None)
+        except httpx.RequestError as error:
+            return wire.no_answer(error)

@@ -1,0 +1,87 @@
+"""Where the server is, and what to show it: arguments first, then the environment, then the files of `fairway up`.
+
+`fairway up` writes its address and the token of its administrator to files in its directory, `FAIRWAY_HOME` or
+`~/.fairway`. The token from there is only ever sent to this machine or to the address that stands beside it: an address
+from elsewhere need not belong to somebody who may have it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from fairway.errors import InputError
+
+DEFAULT_ADDRESS = "http://127.0.0.1:8642"
+
+
+def home_directory(environment: Mapping[str, str] = os.environ) -> Path:
+    """The directory of the installation that this user works with, unless told otherwise."""
+    return Path(environment.get("FAIRWAY_HOME") or "~/.fairway").expanduser()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An address and a token. `expected` says that somebody named the address, so that a server should be there."""
+
+    address: str
+    token: str | None
+    expected: bool = True
+
+    @classmethod
+    def find(
+        cls, address: str | None = None, token: str | None = None, environment: Mapping[str, str] = os.environ
+    ) -> Place:
+        """From what was given and what can be found."""
+        home = home_directory(environment)
+        written = _line_of(home / "address")
+        given = address or environment.get("FAIRWAY_ADDRESS")
+        chosen = checked_address(given or written or DEFAULT_ADDRESS)
+        token = token or environment.get("FAIRWAY_TOKEN")
+        if not token and (on_this_machine(chosen) or (written and chosen == checked_address(written))):
+            token = _line_of(home / "token")
+        if token and not (token.isascii() and token.isprintable()):
+            raise InputError("token: characters given that no token has; copy it again")
+        return cls(chosen, token or None, expected=bool(given or written))
+
+
+def checked_address(given: str) -> str:
+    """The address of a server without a path; `host:port` is taken as http."""
+    text = given.strip()
+    text = text if "://" in text else f"http://{text}"
+    try:
+        parts = urlsplit(text)
+        _ = parts.port  # refuses what is no number
+    except ValueError:
+        parts = None
+    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise InputError(f"address: '{given}' given, expected one such as {DEFAULT_ADDRESS} or https://fairway.example")
+    if parts.username or parts.path not in {"", "/"} or parts.query or parts.fragment:
+        raise InputError(f"address: '{given}' given, expected scheme, host and port only, as in {DEFAULT_ADDRESS}")
+    return text.removesuffix("/")
+
+
+def on_this_machine(address: str) -> bool:
+    """Whether an address is one of the machine itself."""
+    host = urlsplit(address).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _line_of(path: Path) -> str | None:
+    """The first line of a file that need not be there."""
+    try:
+        return next(iter(path.read_text(encoding="utf-8").strip().splitlines()), None)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not text"
+        raise InputError(f"{path}: cannot be read: {why}; give --address and --token instead") from None

@@ -1,0 +1,204 @@
+"""Asks for workflows from asyncio code: many at a time over one connection to each worker.
+
+What it says and hears is what `client` says and hears (`talk`); only the waiting differs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import Any
+
+from fairway.live.serving.talk import (
+    MOST_LOSSES,
+    PATIENCE_SECONDS,
+    Asked,
+    Deadline,
+    NobodyAnswersError,
+    RequestFailedError,
+    Site,
+    lost,
+)
+from fairway.live.serving.wire import Channel, WireError, connect
+
+_Heard = tuple[Any, ...]
+
+
+class _Connection:
+    """A connection to one worker; `heard` are the queues of those that wait, by the name of their request."""
+
+    def __init__(self, worker: int, channel: Channel, site: Site) -> None:
+        self.worker = worker
+        self.heard: dict[int, asyncio.Queue[_Heard | None]] = {}
+        self.gone = False
+        self._channel, self._site = channel, site
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(channel.fileno(), self._read)
+
+    def send(self, message: tuple[Any, ...]) -> None:
+        if self.gone:
+            return
+        try:
+            if self._channel.send(message):
+                self._loop.add_writer(self._channel.fileno(), self._write)
+        except OSError:
+            self.close()
+
+    def _write(self) -> None:
+        try:
+            if not self._channel.flush():
+                self._loop.remove_writer(self._channel.fileno())
+        except OSError:
+            self.close()
+
+    def _read(self) -> None:
+        try:
+            messages = self._channel.receive()
+        except WireError:
+            messages = None
+        if messages is None:
+            self.close()
+            return
+        for kind, name, *content in messages:
+            if (queue := self.heard.get(name)) is not None:
+                queue.put_nowait((kind, *content))
+            else:
+                self._site.unheard(kind, content)
+
+    def close(self) -> None:
+        if self.gone:
+            return
+        self.gone = True
+        self._loop.remove_reader(self._channel.fileno())
+        self._loop.remove_writer(self._channel.fileno())
+        self._channel.close()
+        for queue in self.heard.values():
+            queue.put_nowait(None)
+
+    def forget(self, name: int) -> None:
+        """Nobody waits any more for what is said about a request."""
+        queue = self.heard.pop(name, None)
+        while queue is not None and not queue.empty():
+            heard = queue.get_nowait()
+            if heard is not None:
+                self._site.unheard(heard[0], heard[1:])
+
+
+class AsyncServingClient:
+    """A client of the application that is served from a directory; to be used in one event loop."""
+
+    def __init__(self, directory: Path | str) -> None:
+        self.site = Site.find(Path(directory))
+        self._names = itertools.count(1)
+        self._connections: dict[int, _Connection] = {}
+        self._turns = itertools.cycle(self.site.some_order())
+
+    async def ask(self, workflow: str | None = None, /, *, deadline_seconds: float | None = None, **inputs: Any) -> Any:
+        """Run a workflow and return its result; raises `RequestFailedError` if it has none."""
+        async with aclosing(self.conversation(workflow, inputs, deadline_seconds)) as heard:
+            async for kind, value in heard:
+                if kind == "reply":
+                    return value
+        raise AssertionError
+
+    async def stream(
+        self, workflow: str | None = None, /, *, deadline_seconds: float | None = None, **inputs: Any
+    ) -> AsyncIterator[Any]:
+        """Run a workflow whose last stage yields, and get each piece as it comes."""
+        async with aclosing(self.conversation(workflow, inputs, deadline_seconds)) as heard:
+            async for kind, value in heard:
+                if kind == "chunk":
+                    yield value
+
+    async def conversation(
+        self, workflow: str | None, inputs: dict[str, Any], seconds: float | None, trace: str | None = None
+    ) -> AsyncGenerator[tuple[str, Any], None]:
+        """All that is heard of a request: `chunk` for each piece, `reply` at the end; leaving early cancels it.
+
+        `trace` is the W3C `traceparent` of the trace that it belongs to.
+        """
+        site, name = self.site, next(self._names)
+        number, deadline = site.number(workflow), Deadline(seconds)
+        parcel = site.buffers.pack(inputs)
+        pieces, losses, over, busy = 0, 0, False, set[int]()
+        connection: _Connection | None = None
+        try:
+            while not over:
+                connection = await self._connected(deadline, busy)
+                queue = connection.heard[name] = asyncio.Queue()
+                connection.send(Asked(name, number, parcel, deadline.left(), trace).message())
+                while (heard := await _next(queue, deadline)) is not None:
+                    kind, *content = heard
+                    if kind == "chunk":
+                        if content[0] == pieces:  # after the loss of a worker, the first ones come again
+                            pieces += 1
+                            yield "chunk", site.opened(content[1])
+                        else:
+                            site.unheard(kind, content)
+                    elif kind == "reply":
+                        over = True
+                        yield "reply", site.opened(content[0])
+                        break
+                    elif content[0] == "busy" and len(busy) < site.settings.workers - 1:
+                        busy.add(connection.worker)
+                        break
+                    else:
+                        over = True
+                        raise RequestFailedError(*content)
+                else:
+                    losses += 1
+                    if losses >= MOST_LOSSES:
+                        raise lost(losses)
+                connection.forget(name)
+        finally:
+            if connection is not None:
+                if not over:
+                    connection.send(("cancel", name))
+                connection.forget(name)
+            site.buffers.discard(parcel)
+
+    async def close(self) -> None:
+        """End all connections."""
+        for connection in self._connections.values():
+            connection.close()
+
+    async def _connected(self, deadline: Deadline, busy: set[int]) -> _Connection:
+        """A connection to the worker whose turn it is, or to another one if that is not there or has too much to do."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            for _ in range(self.site.settings.workers):
+                worker = next(self._turns)
+                found = self._connections.get(worker)
+                if worker in busy:
+                    continue
+                if found is not None and not found.gone:
+                    return found
+                with suppress(OSError):
+                    channel = Channel(connect(self.site.settings.socket(worker)))
+                    self._connections[worker] = _Connection(worker, channel, self.site)
+                    return self._connections[worker]
+            if busy:
+                raise RequestFailedError("busy", "all workers have as many requests as they take; try again later")
+            if time.monotonic() > end:
+                raise NobodyAnswersError(f"no worker answers in {self.site.settings.directory}; is it still served?")
+            deadline.left()
+            await asyncio.sleep(0.05)
+
+
+async def _next(queue: asyncio.Queue[_Heard | None], deadline: Deadline) -> _Heard | None:
+    """What is heard next; raises when time is over."""
+    if not queue.empty():
+        return queue.get_nowait()
+    left = deadline.left()
+    if left is None:
+        return await queue.get()
+    try:
+        async with asyncio.timeout(left):
+            return await queue.get()
+    except TimeoutError:
+        deadline.left()
+        return await _next(queue, deadline)

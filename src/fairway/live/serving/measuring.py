@@ -1,0 +1,206 @@
+"""Measures one stage, in a process of its own: how long it takes by batch size, and what its model needs.
+
+    python -m fairway.live.serving.measuring TASK.json
+
+The task names what to measure and the file for the answer. A fresh process for each stage, since memory that another
+one has touched would hide what this one needs. What only the first load costs (importing libraries, starting their
+threads) is not counted: the model is loaded once, let go, and then measured.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fairway.live.serving.application import Application, ServedWorkflow, load_application
+from fairway.live.serving.resident import forget_peak, give_back, peak_bytes, resident_bytes
+from fairway.workflows import Arguments
+
+_LOADS = 3
+"""How often a model is loaded to measure that."""
+
+_MOST_RUNS, _ENOUGH_SECONDS = 50, 0.02
+"""A short stage is run up to so often, or until so much time has passed, for each batch that it is measured with."""
+
+_AGREEING_RUNS, _AGREEING = 3, 0.05
+"""So many runs that differ by no more than this part are enough, however many were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a process is to do: collect the arguments of all stages (`stage` is None), or measure one stage."""
+
+    target: str
+    workflow: str
+    answer: str
+    arguments: str
+    stage: int | None = None
+    threads: int = 1
+    batches: tuple[int, ...] = (1,)
+    repeats: int = 5
+
+    def save(self, path: Path) -> None:
+        """Write it down for the process."""
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+
+def main(path: str) -> None:
+    """Do what the task in this file says; the answer is a file with JSON."""
+    content = json.loads(Path(path).read_text(encoding="utf-8"))
+    task = Task(**{**content, "batches": tuple(content["batches"])})
+    try:
+        application = load_application(task.target, threads=task.threads, memory_needed=False)
+        served = application.workflows[task.workflow]
+        answer = (
+            _collect(task, application, served)
+            if task.stage is None
+            else _measure(task, application, served, task.stage)
+        )
+    except Exception as error:  # whatever the author's code raises is told, not printed
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    Path(task.answer).write_text(json.dumps(answer), encoding="utf-8")
+
+
+def _collect(task: Task, application: Application, served: ServedWorkflow) -> dict[str, Any]:
+    """Run every sample through the workflow; keep what each stage was called with, and how large its output was."""
+    file = Path(task.arguments)
+    payloads = pickle.loads(file.read_bytes())
+    called: list[list[Arguments]] = [[] for _ in served.workflow.stages]
+    sizes: list[list[int]] = [[] for _ in served.workflow.stages]
+    models: dict[str, object] = {}
+    for payload in map(served.payload, payloads):
+        outputs: dict[int, Any] = {}
+        for stage in range(len(served.workflow)):
+            name = served.model_of(stage)
+            if name is not None and name not in models:
+                models[name] = application.models[name].loader()
+            called[stage].append(served.arguments(stage, payload, outputs))
+            (output,) = served.run(stage, None if name is None else models[name], called[stage][-1:])
+            outputs[stage] = list(output) if served.is_streaming(stage) else output
+            sizes[stage].append(_size(outputs[stage]))
+    for stage, batch in enumerate(called):
+        name = served.workflow.stages[stage].name
+        try:
+            file.with_name(f"{file.stem}-{stage}.pickle").write_bytes(pickle.dumps(batch, protocol=5))
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise TypeError(f"what stage '{name}' takes cannot go to another process: {error}") from None
+    return {
+        "output_bytes": [round(statistics.mean(each)) for each in sizes],
+        "input_bytes": round(statistics.mean(_size(dict(given)) for given in payloads)),
+    }
+
+
+def _measure(task: Task, application: Application, served: ServedWorkflow, stage: int) -> dict[str, Any]:
+    file = Path(task.arguments)
+    samples = pickle.loads(file.with_name(f"{file.stem}-{stage}.pickle").read_bytes())
+    name = served.model_of(stage)
+    batches = [1] if served.is_streaming(stage) else sorted(task.batches)
+    if name is None:
+        _run(served, stage, None, samples[:1])
+        return {"seconds": _times(served, stage, None, samples, batches, task.repeats)}
+    entry = application.models[name]
+    loads, sizes = [], []
+    before = 0
+    for turn in range(_LOADS + 1):
+        started = time.perf_counter()
+        model = entry.loader()
+        loads.append(time.perf_counter() - started)
+        _run(served, stage, model, _batch(samples, 0, batches[-1]))
+        give_back()
+        sizes.append(resident_bytes() - before)
+        if turn < _LOADS:
+            _let_go(application, name, model)
+            del model
+            give_back()
+            before = resident_bytes() if turn == 0 else before
+    give_back()
+    loaded = resident_bytes()
+    can_tell = forget_peak()
+    seconds = _times(served, stage, model, samples, batches, task.repeats)
+    working = max(0, peak_bytes() - loaded) if can_tell else None
+    _let_go(application, name, model)
+    del model
+    give_back()
+    return {
+        "seconds": seconds,
+        "load_seconds": statistics.median(loads[1:]),
+        "bytes": max(0, round(statistics.median(sizes[1:]))),
+        "working_bytes": working,
+        "left_bytes": max(0, resident_bytes() - before),
+    }
+
+
+def _times(
+    served: ServedWorkflow,
+    stage: int,
+    model: object,
+    samples: Sequence[Arguments],
+    batches: Sequence[int],
+    repeats: int,
+) -> dict[int, float]:
+    """By batch size, the mean over the samples of the median over repeats: outliers fall out, long inputs do not."""
+    times = {}
+    for size in batches:
+        starts = range(0, len(samples), size) if size < len(samples) else [0]
+        medians = []
+        for start in starts:
+            batch = _batch(samples, start, size)
+            _run(served, stage, model, batch)
+            medians.append(_median_seconds(partial(_run, served, stage, model, batch), repeats))
+        times[size] = statistics.mean(medians)
+    return times
+
+
+def _median_seconds(run: Callable[[], None], repeats: int) -> float:
+    """The median of so many runs: fewer where they agree, more where each is over in a moment."""
+    runs: list[float] = []
+    begun = time.perf_counter()
+    while True:
+        started = time.perf_counter()
+        run()
+        ended = time.perf_counter()
+        runs.append(ended - started)
+        median = statistics.median(runs)
+        agree = len(runs) >= _AGREEING_RUNS and max(runs) - min(runs) < _AGREEING * median
+        short = len(runs) < _MOST_RUNS and ended - begun < _ENOUGH_SECONDS
+        if not short and (agree or len(runs) >= repeats):
+            return median
+
+
+def _run(served: ServedWorkflow, stage: int, model: object, batch: Sequence[Arguments]) -> None:
+    results = served.run(stage, model, batch)
+    if served.is_streaming(stage):
+        for _ in results[0]:
+            pass
+
+
+def _batch(samples: Sequence[Arguments], start: int, size: int) -> list[Arguments]:
+    return [samples[(start + number) % len(samples)] for number in range(size)]
+
+
+def _let_go(application: Application, name: str, model: object) -> None:
+    unloader = application.models[name].unloader
+    if unloader is not None:
+        unloader(model)
+
+
+def _size(value: object) -> int:
+    """How many bytes a value takes on its way to another process."""
+    buffers: list[pickle.PickleBuffer] = []
+    try:
+        content = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return 0
+    return len(content) + sum(len(buffer.raw()) for buffer in buffers)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,137 @@
+"""Measures every stage of an application over batch sizes and threads, each in a process of its own.
+
+First the samples go through each workflow once, to know what every stage is called with; then each stage runs on that,
+alone on the machine as far as this can see to it. What is measured is in `measuring`, what comes of it in `measured`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from fairway.errors import InputError
+from fairway.live.serving.application import Application, ServedWorkflow, load_application
+from fairway.live.serving.environment import stage_environment
+from fairway.live.serving.measured import MeasuredApplication, MeasuredModel, MeasuredStage
+from fairway.live.serving.measuring import Task
+
+Told = Callable[[int, int, str], None]
+"""Is told how many measurements are done, of how many, and what is measured now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileOptions:
+    """What to measure: batch sizes, numbers of threads, and how often each is repeated where runs do not agree."""
+
+    batches: tuple[int, ...] = (1, 2, 4, 8)
+    threads: tuple[int, ...] = (1,)
+    repeats: int = 5
+
+    def __post_init__(self) -> None:
+        for name, values in (("batches", self.batches), ("threads", self.threads), ("repeats", (self.repeats,))):
+            if not values or any(value < 1 for value in values) or len(set(values)) < len(values):
+                given = ",".join(map(str, values)) or "nothing"
+                raise InputError(f"--{name}: {given} given, expected different whole numbers of at least 1")
+
+
+@dataclass
+class Profiler:
+    """Measures one application; `target` is its name for `load_application`."""
+
+    target: str
+    options: ProfileOptions = field(default_factory=ProfileOptions)
+    told: Told = lambda _done, _all, _what: None
+    _done: int = 0
+
+    def __post_init__(self) -> None:
+        self.application: Application = load_application(self.target, memory_needed=False)
+
+    def measure(self, samples: Mapping[str, Sequence[Mapping[str, Any]]]) -> MeasuredApplication:
+        """Measure all workflows, with these inputs by workflow."""
+        stages: dict[str, dict[str, MeasuredStage]] = {}
+        models: dict[str, list[MeasuredModel]] = {}
+        input_bytes: dict[str, int] = {}
+        with tempfile.TemporaryDirectory(prefix="fairway-profile-") as directory:
+            for number, (name, served) in enumerate(self.application.workflows.items()):
+                file = Path(directory) / f"{number}.pickle"
+                file.write_bytes(pickle.dumps(list(samples[name]), protocol=5))
+                task = Task(self.target, name, str(file.with_suffix(".answer")), str(file))
+                collected = self._answer(task, f"{name}: samples")
+                input_bytes[name] = collected["input_bytes"]
+                stages[name] = self._stages(task, served, collected["output_bytes"], models)
+        needed = {name: _together(each) for name, each in models.items()}
+        return MeasuredApplication(self.application, needed, stages, input_bytes)
+
+    @property
+    def total(self) -> int:
+        """How many measurements there are."""
+        return sum(
+            1 + len(served.workflow) * len(self.options.threads) for served in self.application.workflows.values()
+        )
+
+    def _stages(
+        self, task: Task, served: ServedWorkflow, sizes: Sequence[int], models: dict[str, list[MeasuredModel]]
+    ) -> dict[str, MeasuredStage]:
+        stages = {}
+        for number, stage in enumerate(served.workflow.stages):
+            seconds = {}
+            for threads in self.options.threads:
+                asked = replace(
+                    task, stage=number, threads=threads, batches=self.options.batches, repeats=self.options.repeats
+                )
+                many = f" with {threads} threads" if len(self.options.threads) > 1 else ""
+                answer = self._answer(asked, f"{served.name}: {stage.name}{many}")
+                seconds[threads] = {int(batch): time for batch, time in answer.pop("seconds").items()}
+                if stage.models:
+                    models.setdefault(stage.models[0], []).append(MeasuredModel(**answer))
+            stages[stage.name] = MeasuredStage(seconds, sizes[number])
+        return stages
+
+    def _answer(self, task: Task, what: str) -> dict[str, Any]:
+        """Have a process do the task."""
+        self.told(self._done, self.total, what)
+        path = Path(task.answer).with_suffix(".task")
+        task.save(path)
+        Path(task.answer).unlink(missing_ok=True)
+        command = [sys.executable, "-m", "fairway.live.serving.measuring", str(path)]
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={
+                **os.environ,
+                **stage_environment(task.threads),
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
+            check=False,
+        )
+        if not Path(task.answer).exists():
+            last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+            raise InputError(f"{what}: the process that measures ended with status {done.returncode}: {last}")
+        answer: dict[str, Any] = json.loads(Path(task.answer).read_text(encoding="utf-8"))
+        if "error" in answer:
+            raise InputError(f"{what}: {answer['error']}; it must run before it can be measured")
+        self._done += 1
+        self.told(self._done, self.total, what)
+        return answer
+
+
+def _together(measured: Sequence[MeasuredModel]) -> MeasuredModel:
+    """One model that was measured several times, with other stages or numbers of threads: the most that it needs."""
+    working = [each.working_bytes for each in measured if each.working_bytes is not None]
+    return MeasuredModel(
+        bytes=max(each.bytes for each in measured),
+        load_seconds=statistics.median(each.load_seconds for each in measured),
+        working_bytes=max(working) if working else None,
+        left_bytes=max(each.left_bytes for each in measured),
+    )

@@ -1,0 +1,1 @@
+"""The live system over HTTP: the REST API, events, logs and metrics, behind tokens."""

@@ -1,0 +1,85 @@
+"""The application: all routes, behind tokens, with every error as a problem.
+
+POST /jobs                  submit a job, or try it with ?dry_run=true
+GET  /jobs, /jobs/ID        list jobs, look at one
+POST /jobs/ID/cancel
+GET  /jobs/ID/explain       why does it wait?
+GET  /jobs/ID/logs          what it has written, as it grows with ?follow=true
+GET  /jobs/ID/events        what happens to it, as it happens
+GET  /events                what happens to all jobs
+GET  /workers, POST /workers/drain
+GET  /status, /metrics, /journal, /tokens, /openapi.json
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import APIRouter, FastAPI
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.responses import Response
+
+from fairway.service import events, explanation, jobs, journal, logs, status, tokens, workers
+from fairway.service.authentication import Authentication, Caller, KnownTokens
+from fairway.service.context import Service, ServiceOf, terms_of
+from fairway.service.intake import Intake
+from fairway.service.metrics import Metrics, Timed
+from fairway.service.openapi import describe
+from fairway.service.problems import handle_problems
+from fairway.service.scheduler_view import SchedulerView
+from fairway.service.watch import Watch
+
+_METRICS = APIRouter(tags=["status"])
+
+
+@_METRICS.get(
+    "/metrics",
+    summary="Metrics for Prometheus",
+    response_class=Response,
+    responses={200: {"description": "In Prometheus' text form.", "content": {"text/plain": {}}}},
+)
+async def get_metrics(service: ServiceOf, _: Caller) -> Response:
+    """Metrics in Prometheus' text form; their names begin with `fairway_`."""
+    return Response(await service.run(service.metrics.text), media_type=CONTENT_TYPE_LATEST)
+
+
+def create_app(controller: SchedulerView) -> FastAPI:
+    """The REST API of a scheduler, as an ASGI application; `app.state.service` has its parts."""
+    known = KnownTokens(controller.store)
+    metrics = Metrics(controller)
+    watch = Watch(controller.store, lambda: terms_of(controller))
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        watch.close()
+
+    # The pages with documentation that FastAPI offers would load scripts from elsewhere.
+    app = FastAPI(
+        title="Fairway",
+        version=version("fairway"),
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.service = Service(controller, known, Intake(controller.store), watch, metrics)
+    for router in (
+        jobs.router,
+        explanation.router,
+        logs.router,
+        events.router,
+        workers.router,
+        status.router,
+        _METRICS,
+        journal.router,
+        tokens.router,
+    ):
+        app.include_router(router)
+    app.openapi = lambda: describe(app)  # type: ignore[method-assign]
+    app.add_middleware(Authentication, tokens=known)
+    handle_problems(app)
+    app.add_middleware(Timed, metrics=metrics)  # the last one added is the first to see a request
+    return app

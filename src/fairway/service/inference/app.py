@@ -1,0 +1,183 @@
+"""The routes of an application that is served: ask for a workflow, look at it, read its metrics.
+
+    POST /workflows/read-document        the inputs as JSON, or the one input that is bytes as the body
+    GET  /workflows                      what can be asked for
+    GET  /status, /metrics
+
+The request is held here until its answer: should the worker that took it die, another one is asked. A client that goes
+away cancels its request. `Fairway-Deadline-Seconds` says how long the client will wait; what cannot be done in that
+time is refused at once. A `traceparent` is passed on to those who run the stages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response, StreamingResponse
+
+from fairway.errors import InputError
+from fairway.live.serving.async_client import AsyncServingClient
+from fairway.live.serving.supervisor import Supervisor, tallies
+from fairway.live.serving.talk import NobodyAnswersError, RequestFailedError
+from fairway.service.inference.metrics import exposition
+from fairway.service.inference.payload import inputs_of, json_of, response_of
+from fairway.service.inference.token import TokenRequired
+from fairway.service.problems import ProblemError, handle_problems
+
+_STATUS = {"failed": 500, "late": 504, "hopeless": 503, "busy": 429, "unplaceable": 503}
+_LINES = "application/x-ndjson"
+_FACTS = ("open", "waiting", "resident", "hits", "misses", "loads", "evictions", "replied")
+
+_Heard = AsyncGenerator[tuple[str, Any], None]
+
+
+def create_inference_app(supervisor: Supervisor, *, token: str | None = None) -> FastAPI:
+    """The HTTP side of an application whose workers run; with a token, everybody has to show it."""
+    settings = supervisor.settings
+    application = settings.application()
+    clients: list[AsyncServingClient] = []
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        clients.append(AsyncServingClient(settings.directory))
+        yield
+        await clients.pop().close()
+
+    app = FastAPI(title=f"Fairway: {application.name}", lifespan=lifespan, docs_url=None, redoc_url=None)
+    if token is not None:
+        app.add_middleware(TokenRequired, token=token)
+    handle_problems(app)
+
+    @app.post("/workflows/{name}", response_model=None)
+    async def ask(name: str, request: Request) -> Response:
+        """Run a workflow."""
+        workflow = application.workflows.get(name)
+        if workflow is None:
+            known = ", ".join(application.workflows)
+            raise ProblemError(404, "unknown", f"no workflow '{name}'; there is {known}")
+        seconds = _deadline(request.headers.get("fairway-deadline-seconds"))
+        inputs = await inputs_of(request, workflow, settings.most_bytes)
+        heard = clients[0].conversation(name, inputs, seconds, request.headers.get("traceparent"))
+        try:
+            first = await _unless_left(request, anext(heard))
+            if first is None:
+                await heard.aclose()
+                return Response(status_code=499)  # nobody will see it
+            kind, value = first
+            if workflow.streaming:
+                return StreamingResponse(_lines(heard, kind, value), media_type=_LINES)
+            await heard.aclose()
+            return await response_of(value)
+        except (RequestFailedError, NobodyAnswersError) as error:
+            raise _problem(error) from None
+
+    @app.get("/workflows")
+    async def workflows() -> dict[str, Any]:
+        """What can be asked for."""
+        return {
+            "workflows": [
+                {
+                    "name": one.name,
+                    "inputs": list(one.inputs),
+                    "slo_seconds": one.slo_seconds,
+                    "streaming": one.streaming,
+                    "stages": [stage.name for stage in one.workflow.stages],
+                    "mermaid": one.workflow.mermaid(),
+                }
+                for one in application.workflows.values()
+            ]
+        }
+
+    @app.get("/status")
+    async def status() -> dict[str, Any]:
+        """How the workers stand."""
+        counted = await asyncio.to_thread(tallies, settings)
+        return {
+            "application": application.name,
+            "scheduler": settings.scheduler,
+            "emulated": settings.emulated,
+            "memory_bytes": settings.memory_bytes,
+            "pinned": list(settings.pinned),
+            "restarts": supervisor.restarts,
+            "workers": [
+                {
+                    "number": number,
+                    "present": number in counted,
+                    **{fact: counted[number][fact] if number in counted else None for fact in _FACTS},
+                }
+                for number in range(settings.workers)
+            ],
+        }
+
+    @app.get("/metrics", response_model=None)
+    async def metrics() -> Response:
+        """All counts in Prometheus' form."""
+        counted = await asyncio.to_thread(tallies, settings)
+        text = exposition(application, counted, settings.workers, supervisor.restarts)
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return app
+
+
+def _deadline(given: str | None) -> float | None:
+    if given is None:
+        return None
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise InputError(f"Fairway-Deadline-Seconds: '{given}' given, expected seconds above 0 from now")
+    return seconds
+
+
+async def _unless_left(request: Request, answer: Any) -> tuple[str, Any] | None:
+    """What is waited for, or None if the client goes away before it is there."""
+    wanted = asyncio.ensure_future(answer)
+    leaving = asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({wanted, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if wanted.done():
+            found: tuple[str, Any] = wanted.result()
+            return found
+        return None
+    finally:
+        for one in (wanted, leaving):
+            one.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await one
+
+
+async def _left(request: Request) -> None:
+    """Return when the client has gone away."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _lines(heard: _Heard, kind: str, value: Any) -> AsyncIterator[bytes]:
+    """Pieces as lines of JSON, as they come; what goes wrong after the first is a last line."""
+    try:
+        while kind == "chunk":
+            yield json_of(value) + b"\n"
+            kind, value = await anext(heard)
+    except (RequestFailedError, NobodyAnswersError) as error:
+        yield _last_line(_problem(error))
+    except ProblemError as problem:
+        yield _last_line(problem)
+    finally:
+        await heard.aclose()
+
+
+def _last_line(problem: ProblemError) -> bytes:
+    return json_of({"code": problem.code, "detail": str(problem)}) + b"\n"
+
+
+def _problem(error: RequestFailedError | NobodyAnswersError) -> ProblemError:
+    if isinstance(error, RequestFailedError):
+        return ProblemError(_STATUS.get(error.code, 500), error.code, str(error))
+    return ProblemError(503, "nobody-answers", str(error))

@@ -1,0 +1,101 @@
+"""The output of jobs over HTTP: as it stands, or as it grows until the job has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response, StreamingResponse
+
+from fairway.errors import InputError
+from fairway.service.authentication import Caller
+from fairway.service.context import ServiceOf
+from fairway.service.events import ListenedStream, visible_job
+from fairway.service.jobs import JobId
+from fairway.service.log_files import read_from, start_of_tail
+from fairway.service.openapi import problems_for
+from fairway.service.representation import request_of
+from fairway.service.watch import Listener
+
+router = APIRouter(tags=["logs"])
+
+POLL_SECONDS = 0.2
+
+LOG_OFFSET = "Fairway-Log-Offset"
+"""The header that says at which byte of the log an answer begins, so that a reader can go on where it broke off."""
+
+_MEDIA_TYPE = "text/plain; charset=utf-8"
+_TEXT = {"description": "What the job has written.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+
+
+class LogsQuery(BaseModel):
+    """Which part of the output."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rank: int = Field(default=0, ge=0, le=9999, description="Of which process of the gang.")
+    tail: int | None = Field(default=None, ge=0, le=1_000_000, description="Only so many of the last lines.")
+    offset: int | None = Field(default=None, ge=0, le=2**63 - 1, description="From this byte on; goes before `tail`.")
+    follow: bool = Field(default=False, description="Go on as it grows, until the job has ended.")
+
+
+@router.get(
+    "/jobs/{job}/logs",
+    summary="Read what a job has written",
+    response_class=StreamingResponse,
+    responses={200: _TEXT, **problems_for(404, 422)},
+)
+async def get_logs(service: ServiceOf, token: Caller, job: JobId, query: Annotated[LogsQuery, Query()]) -> Response:
+    """The output of one rank, of all attempts one after the other; empty while there is none."""
+    record = await visible_job(service, token, job)
+    ranks = request_of(record.spec).count
+    if query.rank >= ranks:
+        raise InputError(f"rank: {query.rank} given, but job '{job}' has {ranks}, counted from 0")
+    # The id is that of the record, not what was asked for: ids in the store can be the name of a directory.
+    path = service.scheduler.settings.log_path(record.id, query.rank)
+    start = query.offset or 0
+    if query.offset is None and query.tail is not None:
+        start = await to_thread.run_sync(start_of_tail, path, query.tail)
+    if not query.follow:
+        stream = StreamingResponse(_as_it_stands(path, start), media_type=_MEDIA_TYPE)
+    else:
+        listener = Listener(token, job=record.id, until_end=True)
+        await service.watch.add(listener)
+        stream = ListenedStream(_as_it_grows(path, start, listener), listener, service.watch, _MEDIA_TYPE)
+    stream.headers["X-Content-Type-Options"] = "nosniff"
+    stream.headers[LOG_OFFSET] = str(start)
+    return stream
+
+
+async def _as_it_stands(path: Path, position: int) -> AsyncIterator[bytes]:
+    end = await to_thread.run_sync(_size, path)
+    while position < end:
+        block = await to_thread.run_sync(read_from, path, position)
+        if not block:
+            return
+        position += len(block)
+        yield block
+
+
+async def _as_it_grows(path: Path, position: int, listener: Listener) -> AsyncIterator[bytes]:
+    while True:
+        listener.events.clear()  # only that there will be no more is of interest here
+        over = listener.ended  # noted before the last look, since a job writes nothing after its end
+        while block := await to_thread.run_sync(read_from, path, position):
+            position += len(block)
+            yield block
+        if over:
+            return
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

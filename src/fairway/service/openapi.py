@@ -1,0 +1,88 @@
+"""The OpenAPI document: what FastAPI finds out by itself, with the problems, the token and the body of a job added."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+
+from fairway.live.job_spec import JobFields
+from fairway.service.documents_in import JSON, TEXT, YAML
+from fairway.service.problems import MEDIA_TYPE, Problem
+
+_SCHEMAS = "#/components/schemas/"
+_EVERYWHERE = (401, 422, 503)
+
+_DESCRIPTION = """Submit training jobs, watch them, and ask why they wait.
+
+Every request needs a token: `Authorization: Bearer TOKEN`. An admin may do everything, a member reads and changes the
+jobs of one team, a reader reads. Errors are problem details (RFC 9457) with a stable `code`. Times are seconds since
+1970."""
+
+_TEXT_OR_LIST = {
+    "anyOf": [
+        {"type": "string", "minLength": 1},
+        {"type": "array", "items": {"type": "string"}, "minItems": 1},
+    ]
+}
+_SPAN = {
+    "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}],
+    "description": "Seconds, or a span such as 90s, 10m, 8h or 2d.",
+}
+_PRECISELY: dict[str, dict[str, Any]] = {
+    "run": {**_TEXT_OR_LIST, "description": "The command: text for a shell, or a program and its arguments."},
+    "deadline": _SPAN,
+    "slo": _SPAN,
+    "grace": _SPAN,
+}
+
+
+def problems_for(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems that a route may answer with, for its `responses`."""
+    return {
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {MEDIA_TYPE: {"schema": {"$ref": f"{_SCHEMAS}Problem"}}},
+        }
+        for status in statuses
+    }
+
+
+def body_of(schema: dict[str, Any], *kinds: str) -> dict[str, Any]:
+    """The description of a body that a route reads by itself."""
+    return {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}
+
+
+def _job_schema() -> dict[str, Any]:
+    """A job as it may be submitted. Fields of several forms are described here, since they are read after the rest."""
+    schema = TypeAdapter(JobFields).json_schema(ref_template=f"{_SCHEMAS}{{model}}")
+    schema.pop("$defs", None)
+    schema["title"], schema["description"] = "JobDescription", "A job to run; only `run` is needed."
+    for name, form in _PRECISELY.items():
+        schema["properties"][name] = form
+    return schema
+
+
+JOB_BODY = body_of({"$ref": f"{_SCHEMAS}JobDescription"}, JSON, *sorted(YAML), TEXT)
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """The document, made once."""
+    if app.openapi_schema is None:
+        document = get_openapi(title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes)
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        definitions = TypeAdapter(JobFields).json_schema(ref_template=f"{_SCHEMAS}{{model}}").get("$defs", {})
+        schemas |= definitions | {"JobDescription": _job_schema(), "Problem": Problem.model_json_schema()}
+        for unused in ("HTTPValidationError", "ValidationError"):
+            schemas.pop(unused, None)
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+        for path in document["paths"].values():
+            for operation in path.values():
+                for status, problem in problems_for(*_EVERYWHERE).items():
+                    operation["responses"][str(status)] = problem
+        app.openapi_schema = document
+    return app.openapi_schema

@@ -1,0 +1,157 @@
+"""What the service has to know of the scheduler that it speaks for; `fairway.live.controller.Controller` is one.
+
+Every method may be called from any thread. Times of the engine are seconds on its own clock; `wall` turns them into
+seconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from fairway.cluster import Cluster
+from fairway.engine.training import TrainingEngine
+from fairway.live.job_spec import JobSpec
+from fairway.profiles.tables import ThroughputTable
+from fairway.store import Store
+
+T = TypeVar("T")
+
+
+class SettingsView(Protocol):
+    """How the scheduler was started."""
+
+    @property
+    def policy(self) -> str:
+        """The policy's name, with its options."""
+        ...
+
+    @property
+    def round_seconds(self) -> float:
+        """How long a round lasts on the engine's clock."""
+        ...
+
+    @property
+    def time_scale(self) -> float:
+        """How many of the engine's seconds pass in one of ours."""
+        ...
+
+    def log_path(self, job: str, rank: int) -> Path:
+        """Where the output of one rank of a job goes."""
+        ...
+
+
+class StatisticsView(Protocol):
+    """What happened since the scheduler started."""
+
+    @property
+    def rounds(self) -> int:
+        """Rounds begun."""
+        ...
+
+    @property
+    def solves(self) -> int:
+        """Decisions of the policy."""
+        ...
+
+    @property
+    def decision_seconds(self) -> Sequence[float]:
+        """How long the last decisions took, the newest last."""
+        ...
+
+    @property
+    def preemptions_total(self) -> int:
+        """Jobs stopped for the sake of others."""
+        ...
+
+    @property
+    def restarts_total(self) -> int:
+        """Starts of jobs that had run before."""
+        ...
+
+    @property
+    def agent_restarts_total(self) -> int:
+        """Times that an agent had to be started again."""
+        ...
+
+    @property
+    def leases_granted_total(self) -> int:
+        """Leases granted."""
+        ...
+
+    @property
+    def started_at(self) -> float:
+        """When the scheduler started, in seconds since 1970."""
+        ...
+
+    @property
+    def round_ends_at(self) -> float | None:
+        """When the round ends on the engine's clock; None while there is none."""
+        ...
+
+
+class SchedulerView(Protocol):
+    """A scheduler of real jobs, as far as the service has to do with it."""
+
+    @property
+    def store(self) -> Store:
+        """Where everything is kept."""
+        ...
+
+    @property
+    def settings(self) -> SettingsView:
+        """How it was started."""
+        ...
+
+    @property
+    def cluster(self) -> Cluster:
+        """What jobs can ask for, with drained and lost workers."""
+        ...
+
+    @property
+    def table(self) -> ThroughputTable | None:
+        """How fast known types of jobs run."""
+        ...
+
+    @property
+    def emulated(self) -> bool:
+        """Whether the accelerators are emulated."""
+        ...
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it runs and its agent answers."""
+        ...
+
+    def notify(self, cancelled: str | None = None) -> None:
+        """Say that jobs were submitted to the store, or that one of them is to be cancelled."""
+        ...
+
+    def check(self, spec: JobSpec, team: str | None = None, /) -> None:
+        """Refuse a job that could never be scheduled here, by an `InputError` that says why."""
+        ...
+
+    def look(self, question: Callable[[TrainingEngine], T], /) -> T:
+        """Ask the engine, on its own thread."""
+        ...
+
+    def now(self) -> float:
+        """The engine's time."""
+        ...
+
+    def wall(self, engine_time: float, /) -> float:
+        """A time of the engine in seconds since 1970."""
+        ...
+
+    def devices(self) -> Sequence[Mapping[str, Any]]:
+        """What is known of the accelerator behind each worker: `accelerator`, `number` and `description`."""
+        ...
+
+    def drain(self, workers: Sequence[tuple[str, int]], /, *, on: bool) -> None:
+        """Let nothing new run on workers, or let them be used again; durable when it returns."""
+        ...
+
+    def statistics(self) -> StatisticsView:
+        """What happened since it started."""
+        ...

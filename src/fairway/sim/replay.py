@@ -1,0 +1,212 @@
+"""Replays the journal of the live system: decides every decision again, and tells a new engine the same events.
+
+A decision in the journal holds its problem, so it can be made again by itself. From the last start on, the journal
+holds every event that the engine was told and every command that it answered with; an engine made alike must answer
+the same again. Numbers count as the same within 1e-6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from fairway.allocate.allocation import Allocation
+from fairway.allocate.registry import policy_of
+from fairway.cluster import Cluster
+from fairway.engine.training import EngineOptions, TrainingEngine
+from fairway.engine.training_messages import Command, Event
+from fairway.errors import FairwayError, InputError
+from fairway.jobs import Entity
+from fairway.profiles import ThroughputTable
+from fairway.profiles.catalog import builtin
+from fairway.profiles.files import read_table
+from fairway.store import Store
+from fairway.store.decisions import problem_of
+from fairway.store.journal import Entry, Kind, last_entry, read_journal
+from fairway.store.messages import document_of, event_of
+
+SAME = 1e-6
+
+_BUILTIN = "builtin"
+_PART = 200
+"""Entries that are read at once: a decision of many jobs is large."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedDecision:
+    """A decision made again: the largest difference between a share then and now, None if it could not be made."""
+
+    sequence: int
+    at: float
+    policy: str
+    jobs: int
+    difference: float | None
+    problem: str | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether it was decided as before."""
+        return self.difference is not None and self.difference <= SAME
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedEngine:
+    """The events since the last start, told again; `problem` says where the answers first differed, and how."""
+
+    start: int
+    policy: str
+    events: int
+    commands: int
+    problem: str | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether all commands were the same again."""
+        return self.problem is None
+
+
+def replay_decisions(store: Store, *, after: int = 0) -> Iterator[ReplayedDecision]:
+    """Make the decisions of the journal again, those after an entry of this number, in order."""
+    for entry in _entries(store, after, ["decision"]):
+        yield _decide_again(entry)
+
+
+def replay_engine(store: Store, *, table: ThroughputTable | None = None) -> ReplayedEngine | None:
+    """Tell a new engine what the last one was told since its start; None if the journal holds no start.
+
+    `table` are the profiles by which jobs shared, where those that the start names are not at hand.
+    """
+    start = store.read(last_entry, "start")
+    if start is None:
+        return None
+    engine, policy = engine_of(start, table)
+    events = commands = 0
+    for event, said in _steps(_entries(store, start.sequence, ["event", "command"])):
+        problem = _told_again(engine, event, said)
+        if problem is not None:
+            return ReplayedEngine(start.sequence, policy, events, commands, problem)
+        events, commands = events + 1, commands + len(said)
+    return ReplayedEngine(start.sequence, policy, events, commands)
+
+
+def engine_of(start: Entry, table: ThroughputTable | None = None) -> tuple[TrainingEngine, str]:
+    """An engine made from what a `start` entry says and told what it was told first, and the name of its policy."""
+    try:
+        body = start.body
+        cluster = Cluster(**_known(body["cluster"], "workers", "prices", "workers_per_node"))
+        given = dict(body["options"])
+        given["entities"] = _ENTITIES.validate_python(given.get("entities") or {})
+        options = EngineOptions(**_known(given, "round_seconds", "restart_seconds", "entities", "seed", "last_lease"))
+        policy, first = policy_of(str(body["policy"])), list(body.get("resumption") or ())
+    except (KeyError, TypeError, ValidationError) as error:
+        raise InputError(f"journal entry {start.sequence}: not a start of the training engine ({error!r})") from None
+    if table is None and getattr(policy, "space_sharing", False):
+        table = _table(body.get("profiles"))
+    engine = TrainingEngine(cluster, policy, options, partners=table)
+    for document in first:
+        engine.handle(event_of(document))
+    return engine, str(body["policy"])
+
+
+_ENTITIES: TypeAdapter[dict[str, Entity]] = TypeAdapter(dict[str, Entity])
+
+
+def _known(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The fields of these names; what a later version has added is none of ours."""
+    return {name: fields[name] for name in names if fields.get(name) is not None}
+
+
+def _table(profiles: str | None) -> ThroughputTable | None:
+    if profiles is None:
+        return None
+    if profiles in {_BUILTIN, builtin().source}:
+        return builtin()
+    try:
+        return read_table(profiles)
+    except InputError:
+        raise InputError(f"profiles: jobs shared by '{profiles}', which cannot be read; give the file") from None
+
+
+def _entries(store: Store, after: int, kinds: Sequence[Kind]) -> Iterator[Entry]:
+    while part := store.read(read_journal, after=after, limit=_PART, kinds=kinds):
+        yield from part
+        after = part[-1].sequence
+
+
+def _steps(entries: Iterator[Entry]) -> Iterator[tuple[Entry, list[Entry]]]:
+    """Every event with the commands that it caused, which follow it."""
+    event: Entry | None = None
+    said: list[Entry] = []
+    for entry in entries:
+        if entry.kind == "event":
+            if event is not None:
+                yield event, said
+            event, said = entry, []
+        elif event is not None and entry.cause == event.sequence:
+            said.append(entry)
+        else:
+            raise InputError(f"journal entry {entry.sequence}: its cause, entry {entry.cause}, is not the event before")
+    if event is not None:
+        yield event, said
+
+
+def _told_again(engine: TrainingEngine, event: Entry, said: Sequence[Entry]) -> str | None:
+    """Tell an event; what is wrong with the answer, if anything is."""
+    message: Any = event.message
+    try:
+        answer = engine.handle(message)
+    except FairwayError as error:
+        return f"entry {event.sequence}: {_short(message)} is refused now: {' '.join(str(error).split())}"
+    before: list[Any] = [entry.message for entry in said]
+    for number in range(max(len(before), len(answer))):
+        then, now = (commands[number] if number < len(commands) else None for commands in (before, answer))
+        if then is None or now is None or not _alike(document_of(then), document_of(now)):
+            return f"entry {event.sequence}: {_short(message)} was answered by {_short(then)}, is now by {_short(now)}"
+    return None
+
+
+def _short(message: Event | Command | None) -> str:
+    text = "nothing" if message is None else str(message)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _alike(then: Any, now: Any) -> bool:
+    if isinstance(then, dict) and isinstance(now, dict):
+        return then.keys() == now.keys() and all(_alike(value, now[name]) for name, value in then.items())
+    if isinstance(then, list) and isinstance(now, list):
+        return len(then) == len(now) and all(map(_alike, then, now))
+    if isinstance(then, float) and isinstance(now, float):
+        return math.isclose(then, now, rel_tol=SAME, abs_tol=SAME)
+    return bool(then == now)
+
+
+def _decide_again(entry: Entry) -> ReplayedDecision:
+    jobs = 0
+    try:
+        body = entry.body
+        problem = problem_of(body)
+        jobs = len(problem)
+        again = policy_of(str(body["policy"])).allocate(problem)
+        difference = _difference(body["decided"], again)
+    except (FairwayError, KeyError, TypeError, ValidationError) as error:
+        why = " ".join(str(error).split()) if isinstance(error, FairwayError) else f"not a decision ({error!r})"
+        return ReplayedDecision(entry.sequence, entry.at, entry.name, jobs, None, why)
+    return ReplayedDecision(entry.sequence, entry.at, entry.name, jobs, difference)
+
+
+def _difference(decided: Mapping[str, Any], again: Allocation) -> float:
+    """The largest difference of a share, of a job or a pair on a type."""
+    shares: dict[tuple[tuple[str, ...], str], float] = {}
+    for members, row in zip(decided["jobs"], decided["shares"], strict=True):
+        for name, share in zip(decided["types"], row, strict=True):
+            shares[tuple(members), name] = shares.get((tuple(members), name), 0.0) - share
+    ids = again.ids
+    for first, second, row in zip(again.first.tolist(), again.second.tolist(), again.shares.tolist(), strict=True):
+        members = (ids[first],) if second < 0 else (ids[first], ids[second])
+        for name, share in zip(again.types, row, strict=True):
+            shares[members, name] = shares.get((members, name), 0.0) + share
+    return max(map(abs, shares.values()), default=0.0)
