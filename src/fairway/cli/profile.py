@@ -79,8 +79,8 @@ def profile(
     """
     from fairway.live.serving.measured import profile_text
     from fairway.live.serving.profiling import ProfileOptions, Profiler
+    from fairway.quantities import bytes_of
     from fairway.report.whole_file import write_whole
-    from fairway.workflows.quantities import bytes_of
 
     if input_file is not None and sample is not None:
         raise InputError("--input and --sample both say what to measure with; choose one of them")

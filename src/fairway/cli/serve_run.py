@@ -21,9 +21,9 @@ from fairway.errors import InputError
 from fairway.live.serving.parent import allow_many_files
 from fairway.live.serving.settings import ServingSettings
 from fairway.live.serving.supervisor import Supervisor, memory_directory
+from fairway.quantities import bytes_of
 from fairway.service.inference.app import create_inference_app
 from fairway.service.server import HttpServer, bound_socket, check_reach
-from fairway.workflows.quantities import bytes_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from fairway.errors import InputError
 from fairway.live.controller import Controller
 from fairway.live.local.accelerators import emulated_accelerators
 from fairway.live.settings import ControllerSettings
-from fairway.live.span import seconds_of
 from fairway.profiles.files import read_table
+from fairway.quantities import seconds_of
 from fairway.service.first_token import ADDRESS_FILE, TOKEN_FILE, ensure_first_token, write_address
 from fairway.service.server import ServiceServer
 from fairway.store.opening import open_store

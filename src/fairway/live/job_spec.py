@@ -35,8 +35,8 @@ from fairway.documents import A_NAME, Form, Name, about, json_of, shown
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.live.accelerator_request import AcceleratorRequest
-from fairway.live.span import A_SPAN, seconds_of
 from fairway.profiles.tables import ThroughputTable
+from fairway.quantities import A_SPAN, seconds_of
 
 T = TypeVar("T")
 

@@ -21,10 +21,10 @@ from functools import cached_property
 from typing import Any
 
 from fairway.errors import InputError
+from fairway.quantities import bytes_of
 from fairway.workflows.arguments import Arguments, columns, results_of
 from fairway.workflows.compose import Call
 from fairway.workflows.model import GivenSeconds, Model, Stage
-from fairway.workflows.quantities import bytes_of
 
 UNMEASURED_SECONDS = 1e-3
 """How long a stage is taken to run, where nobody has said or measured it."""

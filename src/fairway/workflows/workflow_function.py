@@ -19,9 +19,9 @@ from functools import cached_property
 from typing import Any, overload
 
 from fairway.errors import InputError
+from fairway.quantities import seconds_of
 from fairway.workflows.compose import Input
 from fairway.workflows.execution import run_alone
-from fairway.workflows.quantities import seconds_of
 from fairway.workflows.recording import PLAIN_TYPES, Recording, Samples
 
 

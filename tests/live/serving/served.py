@@ -193,7 +193,7 @@ def deadly(text: str) -> Any:
 @fairway.stage(seconds=1e-5)
 class Unsendable:
     def __call__(self, numbers: list[int]) -> list[Any]:
-        return [lambda: number for number in numbers]
+        return [lambda number=number: number for number in numbers]
 
 
 @fairway.stage(seconds=1e-5)
@@ -207,4 +207,4 @@ def unsendable(x: int) -> Any:
     return Call()(Unsendable()(x))
 
 
-MIXED = [chain, spelling]
+TOGETHER = [chain, spelling, arrays, unsendable, deadly]

@@ -27,10 +27,10 @@ from fairway.errors import InputError
 from fairway.live.serving.application_form import FORM, INPUT_TYPES, StageFields, WorkflowFields
 from fairway.live.serving.importing import imported
 from fairway.options import nearest
+from fairway.quantities import bytes_of, seconds_of
 from fairway.workflows import Call, Input, Recording, Stage, StageClass, StageFunction, StageUse, Workflow
 from fairway.workflows.compose import unknowns_in
 from fairway.workflows.decorators import stage as make_stage
-from fairway.workflows.quantities import bytes_of, seconds_of
 
 
 def read_application(path: Path) -> tuple[str, list[Recording], dict[str, int]]:

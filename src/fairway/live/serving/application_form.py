@@ -8,10 +8,10 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from fairway.documents import A_NAME, A_SIZE, Bytes, Form, Name
+from fairway.quantities import A_SIZE as MEMORY
+from fairway.quantities import A_SPAN
 from fairway.workflows.model import A_TIME as SECONDS
 from fairway.workflows.model import SecondsTable
-from fairway.workflows.quantities import A_SIZE as MEMORY
-from fairway.workflows.quantities import A_TIME
 from fairway.workflows.recording import PLAIN_TYPES
 
 _CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -80,7 +80,7 @@ FORM: Form[ApplicationFile] = Form(
         "workflows.*.edges.*": 'two names of stages, as in ["detect", "read"]',
         "workflows.*.edges.*.*": "the name of a stage",
         "workflows.*.returns": "the name of a stage, or a list or an object of such",
-        "workflows.*.slo": A_TIME,
+        "workflows.*.slo": A_SPAN,
         "workflows.*.samples": "the import path of a function, as in 'documents:samples'",
         "workflows.*.stages": "a list of stages",
         "workflows.*.stages.*": 'an object, as in {"name": "detect", "class": "documents:Detect"}',

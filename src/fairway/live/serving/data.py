@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 LARGE = 32 * 1024
 """Buffers of at least so many bytes go to shared memory; copying less costs no more than a file does."""
 
+_SHORT = 64
+
 
 class Parcel(NamedTuple):
     """A value on its way: its pickle, and for each buffer that is not in it, the bytes or the name of their file."""
@@ -66,7 +68,7 @@ class SharedBuffers:
             buffers.append(self._write(raw))
             return False
 
-        pickled = pickle.dumps(value, protocol=5, buffer_callback=keep)
+        pickled = pickle.dumps(_with_bytes_apart(value), protocol=5, buffer_callback=keep)
         return Parcel(pickled, tuple(buffers))
 
     def unpack(self, parcel: Parcel) -> Any:
@@ -105,6 +107,35 @@ class SharedBuffers:
             return memoryview(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
         finally:
             os.close(descriptor)
+
+
+class _Bytes:
+    """Large `bytes`, which pickle would copy into its own otherwise; they come out as `bytes` again."""
+
+    __slots__ = ("_content",)
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __reduce__(self) -> tuple[type[bytes], tuple[pickle.PickleBuffer]]:
+        return bytes, (pickle.PickleBuffer(self._content),)
+
+
+def _with_bytes_apart(value: Any) -> Any:
+    """The same value, but for large bytes where they mostly are: by themselves, by name, or in a short list."""
+    kind = type(value)
+    if kind is bytes:
+        return _Bytes(value) if len(value) >= LARGE else value
+    if kind is dict:
+        if any(type(member) is bytes for member in value.values()):
+            return {name: _Bytes(each) if _is_large(each) else each for name, each in value.items()}
+    elif kind in {list, tuple} and len(value) <= _SHORT and any(_is_large(member) for member in value):
+        return kind(_Bytes(each) if _is_large(each) else each for each in value)
+    return value
+
+
+def _is_large(value: object) -> bool:
+    return type(value) is bytes and len(value) >= LARGE
 
 
 def clear_files(directory: Path, prefix: str) -> None:

@@ -26,8 +26,8 @@ _LOG = logging.getLogger(__name__)
 _INLINE_SECONDS = 5e-4
 """A stage that takes less runs in the loop."""
 
-_LONG_SECONDS = 2e-3
-"""A stage that has taken so long does not, whatever was expected."""
+_LONG_SECONDS, _LONG_RUNS = 2e-3, 3
+"""A stage that has taken so long several times in a row does not, whatever was expected."""
 
 _MOST_SAID = 500
 
@@ -42,7 +42,7 @@ class Running:
     ) -> None:
         self._workflows = workflows
         self._held, self._models, self._stages, self._tally = held, models, stages, tally
-        self._taken: dict[tuple[int, int], float] = {}
+        self._long_runs: dict[tuple[int, int], int] = {}
 
     def prepared(self, index: int, run: Run, is_dropped: Callable[[], bool], pass_on: Passer) -> Callable[[], Any]:
         """A function that runs a stage for a request and returns its output; any thread may call it.
@@ -66,7 +66,7 @@ class Running:
         """Whether a stage has to run beside the loop; pieces do, since each has to go out as it comes."""
         return (
             run.seconds >= _INLINE_SECONDS
-            or self._taken.get((index, run.stage), 0.0) >= _LONG_SECONDS
+            or self._long_runs.get((index, run.stage), 0) >= _LONG_RUNS
             or self._workflows[index].is_streaming(run.stage)
         )
 
@@ -74,7 +74,7 @@ class Running:
         """A stage has run."""
         name = (index, run.stage)
         self._tally.took(index, run.stage, seconds)
-        self._taken[name] = 0.8 * self._taken.get(name, seconds) + 0.2 * seconds
+        self._long_runs[name] = self._long_runs.get(name, 0) + 1 if seconds >= _LONG_SECONDS else 0
 
     def _streamed(
         self,

@@ -1,4 +1,4 @@
-"""Messages between the processes of an application, over Unix sockets: a length, then a pickled tuple.
+"""Messages between the processes of an application, over Unix sockets: a mark, a length, a pickled tuple.
 
 Everybody at these sockets is the same user on the same machine, which both sides check, so pickle is as safe here as
 the application's own code. Writing never waits: what a socket does not take at once is kept for later.
@@ -17,7 +17,8 @@ from typing import Any
 
 from fairway.errors import FairwayError
 
-_LENGTH = Struct("=I")
+_HEAD = Struct("=4sI")
+_MAGIC = b"Fwy1"
 _CHUNK = 1 << 18
 _BACKLOG = 4096
 _CREDENTIALS = Struct("=iII")
@@ -33,7 +34,7 @@ class WireError(FairwayError):
 def encoded(message: tuple[Any, ...]) -> bytes:
     """A message as it goes over a socket."""
     content = pickle.dumps(message, protocol=5)
-    return _LENGTH.pack(len(content)) + content
+    return _HEAD.pack(_MAGIC, len(content)) + content
 
 
 class Channel:
@@ -92,14 +93,14 @@ class Channel:
         incoming += content
         messages = []
         start = 0
-        while len(incoming) - start >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(incoming, start)
-            if length > MOST:
-                raise WireError(f"a message of {length} bytes announced, at most {MOST} are taken")
-            end = start + _LENGTH.size + length
+        while len(incoming) - start >= _HEAD.size:
+            magic, length = _HEAD.unpack_from(incoming, start)
+            if magic != _MAGIC or length > MOST:
+                raise WireError(f"{bytes(incoming[start : start + 16])!r} given, expected a message")
+            end = start + _HEAD.size + length
             if len(incoming) < end:
                 break
-            messages.append(_decoded(incoming[start + _LENGTH.size : end]))
+            messages.append(_decoded(incoming[start + _HEAD.size : end]))
             start = end
         if start:
             del incoming[:start]

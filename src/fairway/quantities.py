@@ -1,0 +1,54 @@
+"""Sizes and lengths of time as people write them in files, code and options: `40MB`, `1.5 GiB`, `500ms`, `1h30m`."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import pairwise
+
+from fairway.documents import shown
+from fairway.errors import InputError
+
+A_SIZE = "bytes, or a size such as '512KB', '40MB' or '1.5GiB'"
+A_SPAN = "seconds, or a length of time such as '50ms', '90s', '15m', '1h30m' or '3d'"
+
+_SIZES = {
+    "": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
+}  # fmt: skip
+_TIMES = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0, "": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
+_PART = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+)\s*([A-Za-zµ]*)\s*"
+_ONE, _SEVERAL = re.compile(rf"\s*{_PART}"), re.compile(rf"\s*(?:{_PART})+")
+_MOST_BYTES = 2**53
+_MOST_SECONDS = 1e9
+
+
+def bytes_of(given: object) -> int:
+    """A size in bytes; raises an error that does not yet say where it was given."""
+    size = _plain(given)
+    if isinstance(given, str) and (match := _ONE.fullmatch(given)) and (unit := _SIZES.get(match[2].lower())):
+        size = float(match[1]) * unit
+    if size is None or not 0 <= size <= _MOST_BYTES:
+        raise InputError(f"{shown(given)} given, expected {A_SIZE}")
+    return round(size)
+
+
+def seconds_of(given: object) -> float:
+    """A length of time above 0 in seconds; raises an error that does not yet say where it was given."""
+    seconds = _plain(given)
+    if isinstance(given, str) and _SEVERAL.fullmatch(given):
+        parts = [(float(number), unit.lower()) for number, unit in re.findall(_PART, given)]
+        sizes = [_TIMES.get(unit, -1.0) for _, unit in parts]
+        # From days down to what is smaller, each once; a number without a unit stands alone.
+        falling = all(large > small for large, small in pairwise(sizes))
+        if min(sizes) > 0 and falling and (len(parts) == 1 or all(unit for _, unit in parts)):
+            seconds = sum(number * size for (number, _), size in zip(parts, sizes, strict=True))
+    if seconds is None or not 0 < seconds <= _MOST_SECONDS:
+        raise InputError(f"{shown(given)} given, expected {A_SPAN}, above 0")
+    return seconds
+
+
+def _plain(given: object) -> float | None:
+    """A number as it is; None for anything else."""
+    is_number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+    return float(given) if is_number else None  # type: ignore[arg-type]
