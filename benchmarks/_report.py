@@ -10,7 +10,7 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -110,7 +110,7 @@ def compared(
 
 
 def run(benchmark: str, measure: Callable[[Options], Iterator[Result]]) -> None:
-    """The command line of a benchmark: the table goes to stderr as it grows, the JSON document where it is wanted."""
+    """The command line of a benchmark."""
 
     def command(
         destination: Annotated[str | None, typer.Option("--json", help="Write the results here, - for stdout.")] = None,
@@ -118,22 +118,27 @@ def run(benchmark: str, measure: Callable[[Options], Iterator[Result]]) -> None:
         quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that it runs; no targets.")] = False,
         seed: Annotated[int, typer.Option(min=0, help="Other instances of the same kind.")] = 0,
     ) -> None:
-        table, results = _table(benchmark), []
-        console = Console(stderr=True)
-        if not console.is_terminal:
-            console.width = 140
-        with Live(table, console=console, auto_refresh=False) as live:
-            for result in measure(Options(repeats, quick, seed)):
-                results.append(result.to_dict())
-                table.add_row(*_cells(result))
-                live.refresh()
-        document = json.dumps({"benchmark": benchmark, "results": results}, indent=1, allow_nan=False)
-        if destination == "-":
-            sys.stdout.write(document + "\n")
-        elif destination is not None:
-            Path(destination).write_text(document + "\n", encoding="utf-8")
+        show(benchmark, measure(Options(repeats, quick, seed)), destination)
 
     typer.run(command)
+
+
+def show(benchmark: str, measured: Iterable[Result], destination: str | None) -> None:
+    """The table goes to stderr as it grows, the JSON document where it is wanted."""
+    table, results = _table(benchmark), []
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        console.width = 140
+    with Live(table, console=console, auto_refresh=False) as live:
+        for result in measured:
+            results.append(result.to_dict())
+            table.add_row(*_cells(result))
+            live.refresh()
+    document = json.dumps({"benchmark": benchmark, "results": results}, indent=1, allow_nan=False)
+    if destination == "-":
+        sys.stdout.write(document + "\n")
+    elif destination is not None:
+        Path(destination).write_text(document + "\n", encoding="utf-8")
 
 
 def _table(benchmark: str) -> Table:
@@ -166,4 +171,4 @@ def _amount(value: float, unit: str) -> str:
         return f"{value * 1e6:.1f} µs"
     if unit == "s":
         return f"{value * 1e3:.1f} ms" if value < 1 else f"{value:.2f} s"
-    return f"{value:,.1f} {unit}"
+    return f"{value:,} {unit}" if isinstance(value, int) else f"{value:,.1f} {unit}"

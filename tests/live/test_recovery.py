@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from fairway.errors import InputError
 from fairway.live.places import Places, devices_of
 from fairway.live.recovery import cluster_of
 from fairway.store import Store
+from fairway.store.job_changes import request_cancel
 from fairway.store.journal import read_journal, trim_decisions
 from fairway.store.queries import job_history
 from fairway.store.records import Worker
@@ -101,24 +104,51 @@ def test_workers_that_are_gone_stay_gone_when_they_are_undrained(tmp_path: Path)
         check_history(world.store)
 
 
-def test_a_job_that_cannot_be_read_any_more_is_told_so_and_lets_go_of_its_workers(world: World) -> None:
-    job, fine = world.submit(100), world.submit(100)
+def test_a_job_that_cannot_be_scheduled_any_more_waits_until_it_can(world: World) -> None:
+    job, waits, fine = world.submit(100), world.submit(100, throughputs={"k80": 1.0}), world.submit(100)
+    world.submit(100, throughputs={"k80": 1.0})
     world.run_for(3.0)
-    _spoil(world.store, job)
+    spec = world.job(job).spec
+    for name in (job, waits):
+        _describe(world.store, name, {"run": "true", "nonsense": 1})
     world.start_controller()
-    failed = world.job(job)
-    assert (failed.state, failed.reason_code) == (JobState.FAILED, "Unrunnable")
-    assert failed.reason is not None
-    assert "unknown field" in failed.reason or "nonsense" in failed.reason
+    for name in (job, waits):
+        aside = world.job(name)
+        assert (aside.state, aside.reason_code) == (JobState.QUEUED, "Unrunnable")
+        assert aside.reason is not None
+        assert "nonsense" in aside.reason
     world.run_for(1.0)
-    assert [process.job for process in world.alive()] == [fine]
+    assert job not in {process.job for process in world.alive()}
+    assert fine in {process.job for process in world.alive()}
+    assert world.checkpoints[job] > 0, "it was asked to save"
+    world.store.write(request_cancel, waits, at=world.now)
+    _describe(world.store, job, spec)
+    world.start_controller()
     world.finish()
+    assert (world.job(job).state, world.job(job).attempts) == (JobState.SUCCEEDED, 2)
+    assert world.job(waits).state is JobState.CANCELLED
+    check_history(world.store)
     check_all_over(world.store)
 
 
-def _spoil(store: Store, job: str) -> None:
-    spec = {"run": "true", "nonsense": 1}
+def _describe(store: Store, job: str, spec: Mapping[str, Any]) -> None:
     store.write(lambda connection: connection.execute(update(jobs).where(jobs.c.id == job).values(spec=spec)) and None)
+
+
+def test_another_policy_fails_no_job_that_it_cannot_decide_about(world: World) -> None:
+    endless = world.submit(None)
+    fine = world.submit(10)
+    world.run_for(3.0)
+    world.settings = replace(world.settings, policy="shortest-job-first")
+    world.start_controller()
+    world.run_for(20.0)
+    assert world.job(fine).state is JobState.SUCCEEDED
+    assert world.job(endless).reason_code == "Unrunnable"
+    assert not world.alive()
+    world.settings = replace(world.settings, policy="fifo")
+    world.start_controller()
+    world.run_for(3.0)
+    assert [process.job for process in world.alive()] == [endless]
 
 
 def test_leases_that_contradict_each_other_do_not_keep_a_controller_from_starting(world: World) -> None:

@@ -58,8 +58,9 @@ class Process:
     steps_done: list[tuple[int, int]] = field(default_factory=list)
 
     @property
-    def total(self) -> int:
-        return int(self.order.environment["FAIRWAY_STEPS"]) * len(self.order.ranks)
+    def total(self) -> float:
+        steps = self.order.environment.get("FAIRWAY_STEPS")
+        return math.inf if steps is None else int(steps) * len(self.order.ranks)
 
     @property
     def rate(self) -> float:
@@ -96,7 +97,7 @@ class Process:
         elif self.started and self.order.run == ["fail"] and now >= self.begun + START_SECONDS + 1.0:
             self._exit(Exit([1] * len(self.order.ranks), 0, failed=True, time=now))
         elif self.started and self.step >= self.total - 1e-9 and self.order.run != ["fail"]:
-            self.step = self.total
+            self.step = float(self.total)
             self._save()
             self._exit(Exit([0] * len(self.order.ranks), time=now))
 
@@ -320,7 +321,7 @@ class World:
 
     # Jobs
 
-    def submit(self, steps: int = 20, **fields: Any) -> str:
+    def submit(self, steps: int | None = 20, **fields: Any) -> str:
         spec = {"run": ["steps"], "steps": steps, **fields}
         if "job_type" not in spec:
             spec.setdefault("throughputs", {"v100": 2.0, "k80": 1.0})

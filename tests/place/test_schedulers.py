@@ -10,6 +10,7 @@ import pytest
 from fairway import SCHEDULERS, InputError, Request, Scheduler, scheduler_of
 from fairway.place.memory import MemoryPolicy
 from fairway.place.schedulers.compass import Compass
+from fairway.place.spread import spread_worker
 from tests.place.clusters import Cluster, NoDraws
 from tests.workflows.edge import TRANSLATION
 
@@ -75,6 +76,31 @@ def test_hash_spreads_evenly_without_chance_and_the_same_everywhere() -> None:
         counts.update(first.workers.tolist())
     # 10,000 tasks on 10 workers: 1,000 each, give or take five standard deviations.
     assert all(850 < counts[worker] < 1150 for worker in range(10))
+
+
+def by_hand(key: int, stage: int, workers: int) -> int:
+    """The finisher of SplitMix64, over a number made of both."""
+    mask = 2**64 - 1
+    mixed = (key * 0x9E3779B97F4A7C15 + stage * 0xD1B54A32D192ED03 + 0x632BE59BD9B4E019) & mask
+    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & mask
+    return int(mixed ^ (mixed >> 31)) % workers
+
+
+@pytest.mark.parametrize("key", [0, 1, 2**40 + 7, 2**63 - 1])
+def test_hash_is_the_same_in_every_run_and_at_every_hop(key: int) -> None:
+    cluster = Cluster(TRANSLATION, 7)
+    request, view = Request(key, cluster.graph, 0), cluster.table.view(0, 0.0)
+    expected = [by_hand(key, stage, 7) for stage in range(len(TRANSLATION))]
+    assert scheduler_of("hash").plan(request, view, 0.0, NoDraws()).workers.tolist() == expected
+    assert [spread_worker(request, stage, view) for stage in range(len(TRANSLATION))] == expected
+
+
+def test_a_key_of_any_size_has_a_worker() -> None:
+    cluster = Cluster(TRANSLATION, 7)
+    request = Request(2**100 + 3, cluster.graph, 0)
+    plan = scheduler_of("hash").plan(request, cluster.table.view(0, 0.0), 0.0, NoDraws())
+    assert plan.workers.tolist() == [by_hand(3, stage, 7) for stage in range(len(TRANSLATION))]
 
 
 def test_the_authors_hash_draws_one_number_for_each_task() -> None:

@@ -126,8 +126,8 @@ class Controller:
 
     @property
     def cluster(self) -> Cluster:
-        """What jobs can ask for, with drained and lost workers."""
-        return self._work.session.cluster
+        """What jobs can ask for, with drained and lost workers; nothing before it has started."""
+        return self._work.session.cluster if self._work.begun else Cluster({})
 
     @property
     def emulated(self) -> bool:
@@ -149,12 +149,13 @@ class Controller:
 
     def statistics(self) -> Statistics:
         """What happened since it started."""
-        counted, ends = self._statistics, self._work.session.scheduler.engine.round_end
+        counted = self._statistics
+        ends = self._work.session.scheduler.engine.round_end if self._work.begun else None
         return replace(counted, decision_seconds=list(counted.decision_seconds), round_ends_at=ends)
 
     def devices(self) -> list[dict[str, Any]]:
         """What the backend has to run jobs on, as it says itself; `accelerator` and `number` are the worker's."""
-        numbers = self._work.session.places.of_workers
+        numbers = self._work.session.places.of_workers if self._work.begun else {}
         return [
             {**one, "accelerator": one["type"], "number": numbers[one["type"], one["number"]]}
             for one in self._work.accelerators

@@ -110,9 +110,21 @@ def note_cancelled(connection: Connection, job: str, *, at: float) -> None:
 
 
 def note_unrunnable(connection: Connection, job: str, why: str, *, at: float) -> None:
-    """A job can never run here."""
+    """A job that has just come can never run here."""
     if job_named(connection, job).active:
         change_job(connection, job, JobState.FAILED, at=at, reason=Reason("Unrunnable", why))
+
+
+def note_set_aside(connection: Connection, job: str, why: str, *, at: float) -> None:
+    """A job of before cannot run as things are; it waits until they are otherwise, also if it ran until now."""
+    before, reason = job_named(connection, job), Reason("Unrunnable", why)
+    if before.cancel_requested_at is not None and before.active:
+        change_job(connection, job, JobState.CANCELLED, at=at, reason=_CANCELLED)
+    elif before.state in HOLDING:
+        note_preempting(connection, [job], at=at)
+        change_job(connection, job, JobState.QUEUED, at=at, reason=reason)
+    elif before.state is JobState.QUEUED:
+        explain_jobs(connection, {job: reason})
 
 
 def note_leases_over(connection: Connection, numbers: Sequence[int], *, at: float, reason: str | None = None) -> None:

@@ -101,7 +101,9 @@ def _hand_over(scheduler: LiveScheduler, lease: LiveLease) -> None:
     (name,) = lease.grant.jobs
     *_, old = (other for other in scheduler.leases.of_job(name) if other is not lease)
     inherit(lease, old)
-    ask_to_hand_over(scheduler, lease, scheduler.jobs[name])
+    job = scheduler.jobs[name]
+    job.steps_per_second = None  # how fast it was beside the other says nothing any more
+    ask_to_hand_over(scheduler, lease, job)
     close_if_over(scheduler, old, scheduler.clock.today(), None)
 
 

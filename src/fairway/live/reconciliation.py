@@ -71,12 +71,13 @@ def _adopt(scheduler: LiveScheduler, number: int, name: str, run: Mapping[str, A
         scheduler.commands.append(agent_messages.End(number, name, save=run["preemptible"]))
         return
     if job is None:
-        scheduler.commands.append(agent_messages.End(number, name, save=False))
+        save = name in scheduler.set_aside and run["preemptible"]
+        scheduler.commands.append(agent_messages.End(number, name, save=save))
         return
     if run.get("started") is not None:
         runs.running(scheduler, lease, job, started_at=run["started"])
     if run.get("steps") is not None:
-        runs.told(job, run["steps"], run.get("steps_per_second"))
+        runs.told(lease, job, number, run)
         runs.saved(scheduler, job, run.get("checkpoint_step"))
     if lease.revoked or job.cancelled:
         save = job.spec.preemptible and not job.cancelled

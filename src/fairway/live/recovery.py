@@ -124,9 +124,10 @@ def _resume_jobs(
     for record in snapshot.jobs:
         try:
             job, described, deadline = reader.read(record, measured.get(record.id))
-        except InputError as error:  # it was accepted for another cluster, or by another version
-            _LOG.warning("%s", error)
-            scheduler.change(ledger.note_unrunnable, record.id, str(error), at=scheduler.clock.today())
+        except InputError as error:  # it was accepted for another policy or cluster, or by another version
+            _LOG.warning("job '%s' is set aside: %s", record.id, error)
+            scheduler.set_aside.add(record.id)
+            scheduler.change(ledger.note_set_aside, record.id, str(error), at=scheduler.clock.today())
             continue
         scheduler.jobs[job.id] = job
         stands = standings.get(job.id, NEW)

@@ -38,14 +38,15 @@ def happened(scheduler: LiveScheduler, event: Mapping[str, Any]) -> None:
         case "started":
             running(scheduler, lease, job, started_at=event["started"])
         case "steps":
-            told(job, event["steps"], event["steps_per_second"])
+            told(lease, job, number, event)
         case "checkpointed":
             saved(scheduler, job, event["checkpoint_step"])
 
 
-def told(job: LiveJob, steps: float, steps_per_second: float | None) -> None:
-    """A job has told how far it is, and how fast it goes."""
-    job.steps_done, job.steps_per_second, job.reported = steps, steps_per_second, False
+def told(lease: LiveLease, job: LiveJob, number: int, said: Mapping[str, Any]) -> None:
+    """A job has told how far it is, and how fast it goes; how fast it went under a lease of before does not count."""
+    job.steps_done, job.reported = said["steps"], False
+    job.steps_per_second = said.get("steps_per_second") if number == lease.number else None
 
 
 def saved(scheduler: LiveScheduler, job: LiveJob, steps: float | None) -> None:

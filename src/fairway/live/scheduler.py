@@ -64,7 +64,8 @@ class LiveScheduler:
     """The engine with its jobs and leases as they are in the world.
 
     `changes` are for the store, `commands` for the backend, both in order. `workers` are all that ever were, as the
-    store has them, and `places` their numbers at the backend. While it is `closing` nothing is decided.
+    store has them, and `places` their numbers at the backend. Jobs that are `set_aside` cannot be scheduled as things
+    are, but could be again. While it is `closing` nothing is decided.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class LiveScheduler:
         self.places = places or {}
         self.beliefs = Beliefs(engine.types, table)
         self.jobs: dict[str, LiveJob] = {}
+        self.set_aside: set[str] = set()
         self.leases = Leases()
         self.changes: list[Change] = []
         self.commands: list[agent_messages.Command] = []
@@ -102,8 +104,9 @@ class LiveScheduler:
         return self.clock.wall(self._timers[0][0]) if self._timers else None
 
     def tick(self) -> None:
-        """Do what is due."""
-        while self._timers and self._timers[0][0] <= self.clock.now():
+        """Do what is due; what comes due meanwhile is left for the next time, so that this ends."""
+        now = self.clock.now()
+        while self._timers and self._timers[0][0] <= now:
             heapq.heappop(self._timers)[2]()
 
     def at(self, engine_time: float, action: Callable[[], None]) -> None:

@@ -60,6 +60,11 @@ class Work:
         self._flushed = self._trimmed = time.monotonic()
 
     @property
+    def begun(self) -> bool:
+        """Whether there was a session yet."""
+        return self._session is not None
+
+    @property
     def session(self) -> Session:
         """The present session."""
         if self._session is None:
@@ -155,9 +160,9 @@ class Work:
         status: Mapping[str, Any] | None = None
         with suppress(BackendGoneError):
             status = await self._backend.ask(agent_messages.Status())
-        self._attached = status is not None
-        self._status = status or self._status
         assert self._status is not None
+        self._attached = status is not None
+        self._status = {**self._status, **(status or {})}
         session = Session(self._around, self.accelerators, self._status.get("last_lease", 0))
         self._session = session
         if status is not None:
@@ -302,11 +307,11 @@ class Work:
                 raise SupersededError(report.why)
 
     def _connected(self, status: Mapping[str, Any]) -> None:
-        before, self._status, self._attached = self.accelerators, status, True
-        if not self._sound:  # all is asked again when a session begins
+        before, self._status, self._attached = self._status, status, True
+        if not self._sound or before is None:  # all is asked again when a session begins
             return
-        self._around.statistics.agent_restarts_total += 1
-        if devices_of(before) != devices_of(self.accelerators):
+        self._around.statistics.agent_restarts_total += before.get("pid") != status.get("pid")
+        if devices_of(before["accelerators"]) != devices_of(self.accelerators):
             self._renew = True
             return
         self.session.reconcile(status)

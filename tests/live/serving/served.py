@@ -208,3 +208,4 @@ def unsendable(x: int) -> Any:
 
 
 TOGETHER = [chain, spelling, arrays, unsendable, deadly]
+TRACED = [chain, failing]

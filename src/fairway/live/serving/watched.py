@@ -13,8 +13,8 @@ from fairway.live.serving.environment import stage_environment
 from fairway.live.serving.settings import ServingSettings
 from fairway.live.serving.wire import Channel, WireError, connect
 
-_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.05, 10.0
-_WELL_SECONDS = 10.0
+_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.05, 5.0
+_WELL_SECONDS = 5.0
 """A worker that has lived so long is well: should it die, it is started again at once."""
 
 

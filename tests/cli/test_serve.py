@@ -1,0 +1,179 @@
+"""`fairway serve` as a process of its own: it starts, answers, stops, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from fairway.cli.main import app
+
+PATIENCE = 120.0
+APPLICATION = """
+import fairway
+
+
+@fairway.stage(memory="1MB", seconds=1e-3)
+class Add:
+    def load(self):
+        return 1
+
+    def __call__(self, model, numbers):
+        return [number + model for number in numbers]
+
+
+@fairway.workflow
+def add(x: int):
+    return Add()(x)
+"""
+
+
+def _until(condition: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + PATIENCE
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+    return value
+
+
+def _memory_directories() -> set[str]:
+    return {path.name for path in Path("/dev/shm").glob("fairway-*")}
+
+
+def _workers(directory: Path) -> list[int]:
+    """The processes of workers that serve from a directory."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            command = path.read_bytes()
+        except OSError:
+            continue
+        if b"fairway.live.serving.worker" in command and bytes(directory) in command:
+            found.append(int(path.parent.name))
+    return found
+
+
+@contextmanager
+def _serving(place: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, dict[str, str]]]:
+    (place / "mine.py").write_text(APPLICATION)
+    (place / "t").mkdir(exist_ok=True)
+    with subprocess.Popen(
+        [sys.executable, "-m", "fairway.cli.main", "serve", "mine:add", "--port", "0", "-w", "2", *options],
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "TMPDIR": str(place / "t"), "COLUMNS": "200"},
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            said = ""
+            while "Ctrl-C stops it" not in said:
+                line = process.stdout.readline()
+                assert line, said
+                said += line
+            address = re.search(r"at (http://\S+)", said)
+            directory = re.search(r"token: (\S+)", said)
+            assert address is not None
+            assert directory is not None
+            headers = {"Authorization": f"Bearer {(Path(directory[1]) / 'token').read_text().strip()}"}
+            yield process, address[1], headers
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_it_is_stopped(tmp_path: Path, number: signal.Signals) -> None:
+    with _serving(tmp_path) as (process, address, headers):
+        asked = httpx.post(f"{address}/workflows/add", json={"x": 4}, headers=headers, trust_env=False, timeout=60)
+        assert (asked.status_code, asked.json()) == (200, 5)
+        assert httpx.get(f"{address}/status", trust_env=False, timeout=60).status_code == 401
+        assert len(_workers(tmp_path / "t")) == 2
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (0, "stopped\n")
+    assert _workers(tmp_path / "t") == []
+    assert list((tmp_path / "t").iterdir()) == []
+
+
+def test_workers_end_when_it_is_killed_and_the_next_start_is_not_disturbed(tmp_path: Path) -> None:
+    directory, before = tmp_path / "run", _memory_directories()
+    with _serving(tmp_path, "-d", str(directory)) as (process, _, _):
+        mine = _memory_directories() - before
+        process.kill()
+        process.wait()
+        _until(lambda: not _workers(directory))
+        _until(lambda: not (mine & _memory_directories()))
+    with _serving(tmp_path, "-d", str(directory)) as (process, address, headers):
+        asked = httpx.post(f"{address}/workflows/add", json={"x": 1}, headers=headers, trust_env=False, timeout=60)
+        assert asked.json() == 2
+        refused = CliRunner().invoke(app, ["serve", "json:loads", "--port", address.rsplit(":", 1)[1]])
+        assert (refused.exit_code, "is in use; give another with --port" in refused.stderr) == (2, True)
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
+    assert sorted(path.name for path in directory.iterdir()) == ["worker-0.log", "worker-1.log"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["mine:nothing"], "nothing"),
+        (["nowhere:add"], "nowhere"),
+        (["mine:add", "--memory", "many"], "--memory: "),
+        (["mine:add", "--memory", "1kB"], "fits in the memory of no worker"),
+        (["mine:add", "--scheduler", "best"], "best"),
+        (["mine:add", "--pin", "Ad"], "pinned: no model 'Ad'"),
+        (["mine:add", "--host", "0.0.0.0"], "without TLS, tokens could be read on the way"),
+        (["mine:add", "--tls-key", "key.pem"], "--tls-certificate is missing"),
+        (["mine:add", "--traces", "here"], "traces: 'here' given"),
+        (["mine:add", "--profile", "none.yaml"], "none.yaml"),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
+) -> None:
+    (tmp_path / "mine.py").write_text(APPLICATION)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("PYTHONPATH", "")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    handlers = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    before = _memory_directories()
+    try:
+        result = CliRunner().invoke(app, ["serve", *options, "--port", "0"])
+    finally:
+        for one, handler in handlers.items():
+            signal.signal(one, handler)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert _memory_directories() <= before
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("fairway-")] == []
+
+
+def test_a_port_in_use_is_refused_before_anything_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("PYTHONPATH", "")
+    handlers = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(app, ["serve", "no_such_module:x", "--port", str(port)])
+    for one, handler in handlers.items():
+        signal.signal(one, handler)
+    assert result.exit_code == 2
+    assert f"port {port} is in use" in result.stderr
