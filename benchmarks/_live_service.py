@@ -103,11 +103,18 @@ def _steps(system: System) -> dict[str, int]:
 def _asked(system: System, clients: int, requests: list[list[str | None]]) -> dict[str, float]:
     asked = {"address": system.address, "token": system.token, "clients": clients, "requests": requests}
     command = [sys.executable, "-m", "benchmarks._live_clients"]
+    before = system.cpu_seconds
     done = subprocess.run(command, input=json.dumps(asked), check=True, capture_output=True, text=True)
     answer = json.loads(done.stdout)
     each = np.array(answer["each"])
     p50, p99 = np.quantile(each, [0.5, 0.99]).tolist()
-    return {"seconds": answer["seconds"], "per_second": len(each) / answer["seconds"], "p50": p50, "p99": p99}
+    return {
+        "seconds": answer["seconds"],
+        "cpu_seconds": system.cpu_seconds - before,
+        "per_second": len(each) / answer["seconds"],
+        "p50": p50,
+        "p99": p99,
+    }
 
 
 def _job(system: System, number: int) -> dict[str, Any]:

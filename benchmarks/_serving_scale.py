@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 
 from benchmarks._peak_memory import peak_megabytes
 from fairway.report.serving_metrics import summarize_serving
@@ -25,6 +26,7 @@ if __name__ == "__main__":
     told = {
         "tasks": int(record.workers.tasks.sum()),
         "seconds": record.wall_seconds,
+        "cpu_seconds": time.process_time(),
         "megabytes": peak_megabytes(),
         "events": record.events,
         "mean_slowdown": summarize_serving(record)["slowdown"]["mean"],

@@ -135,6 +135,7 @@ def requests(quick: bool, _: int, __: int) -> Iterator[Result]:
             target=None if quick else jobs / 500,
             extra={
                 "submissions_per_second": taken["per_second"],
+                "cpu_seconds": taken["cpu_seconds"],
                 "p50_seconds": taken["p50"],
                 "p99_seconds": taken["p99"],
             },

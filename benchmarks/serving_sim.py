@@ -79,7 +79,7 @@ def scale(tasks: int, options: Options) -> Iterator[Result]:
             unit=name,
             ours=told[unit],
             target=None if options.quick else TASKS_BOUND[unit],
-            extra={"events": told["events"], "mean_slowdown": told["mean_slowdown"]},
+            extra={key: told[key] for key in ("cpu_seconds", "events", "mean_slowdown")},
         )
 
 

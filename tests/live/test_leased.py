@@ -291,3 +291,10 @@ def test_the_measured_rate_leaves_out_checkpoints_and_the_first_step() -> None:
     clock.sleep(1)
     meter.mark(11)
     assert meter.steps_per_second == pytest.approx(5.0)
+    meter.restart()  # the one that it shared with has left
+    assert meter.steps_per_second is None
+    clock.sleep(1)
+    meter.mark(12)
+    clock.sleep(1)
+    meter.mark(20)
+    assert meter.steps_per_second == pytest.approx(8.0)

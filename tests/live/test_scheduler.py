@@ -171,6 +171,22 @@ def test_what_the_agent_cannot_do_at_the_moment_is_not_the_jobs_failure(world: W
     assert world.statistics.leases_granted_total == 2
 
 
+def test_a_job_that_is_done_is_not_started_again_by_a_lease_that_waited_for_it(world: World) -> None:
+    job = world.submit(8, throughputs={"v100": 2.0})
+    world.run_for(4.2)
+    (process,) = world.alive()
+    assert 0 < process.next_time() - world.now < 0.15, "it is about to finish"
+    world.drain([("v100", 0)], on=True)
+    world.drain([("v100", 0)], on=False)
+    assert [lease.revoked for lease in world.session.scheduler.leases] == [True, False]
+    world.finish()
+    assert world.processes == [process]
+    done = world.job(job)
+    assert (done.state, done.attempts) == (JobState.SUCCEEDED, 1)
+    check_all_over(world.store)
+    assert world.supervisor.status()["runs"] == []
+
+
 def test_late_reports_about_runs_of_before_change_nothing(world: World) -> None:
     job = world.submit(20)
     world.run_for(4.0)

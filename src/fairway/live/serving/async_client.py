@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,8 @@ class AsyncServingClient:
         self.site = Site.find(Path(directory))
         self._names = itertools.count(1)
         self._connections: dict[int, _Connection] = {}
-        self._turns = itertools.cycle(self.site.some_order())
+        self._workers = self.site.some_order()
+        self._last: _Connection | None = None
 
     async def ask(self, workflow: str | None = None, /, *, deadline_seconds: float | None = None, **inputs: Any) -> Any:
         """Run a workflow and return its result; raises `RequestFailedError` if it has none."""
@@ -167,26 +168,38 @@ class AsyncServingClient:
             connection.close()
 
     async def _connected(self, deadline: Deadline, busy: set[int]) -> _Connection:
-        """A connection to the worker whose turn it is, or to another one if that is not there or has too much to do."""
+        """A connection to the worker that has the fewest requests from here, of those that are there and not busy.
+
+        Of several, it is the one that was asked last: it is warm, and the others may sleep on.
+        """
+        last = self._last
+        if last is not None and not (last.gone or last.heard or busy):
+            return last
         end = time.monotonic() + PATIENCE_SECONDS
         while True:
-            for _ in range(self.site.settings.workers):
-                worker = next(self._turns)
-                found = self._connections.get(worker)
+            for worker in sorted(self._workers, key=self._waiting_at):
                 if worker in busy:
                     continue
-                if found is not None and not found.gone:
-                    return found
-                with suppress(OSError):
-                    channel = Channel(connect(self.site.settings.socket(worker)))
-                    self._connections[worker] = _Connection(worker, channel, self.site)
-                    return self._connections[worker]
+                found = self._connections.get(worker)
+                if found is None or found.gone:
+                    try:
+                        channel = Channel(connect(self.site.settings.socket(worker)))
+                    except OSError:
+                        continue
+                    found = self._connections[worker] = _Connection(worker, channel, self.site)
+                self._last = found
+                return found
             if busy:
                 raise RequestFailedError("busy", "all workers have as many requests as they take; try again later")
             if time.monotonic() > end:
                 raise NobodyAnswersError(f"no worker answers in {self.site.settings.directory}; is it still served?")
             deadline.left()
             await asyncio.sleep(0.05)
+
+    def _waiting_at(self, worker: int) -> tuple[int, bool]:
+        """How many requests from here a worker has, and whether another one was asked last."""
+        found = self._connections.get(worker)
+        return (0 if found is None or found.gone else len(found.heard), found is None or found is not self._last)
 
 
 async def _next(queue: asyncio.Queue[_Heard | None], deadline: Deadline) -> _Heard | None:
