@@ -63,7 +63,7 @@ def speed(scheduler: str, recorded: tuple[float, float], requests: int, options:
             peer_name=PEER,
             peer=peer,
             ratio=None if options.quick else peer / median(ours),
-            target=10.0 if scheduler == "compass" and not options.quick else None,
+            target=None if options.quick else 10.0,
             spread=spread(ours),
             extra={"repeats": len(ours), "peer_in_this_run": False, "events": turns.answer.events},
         )

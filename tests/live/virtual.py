@@ -72,14 +72,12 @@ class Process:
         """When something happens to it next."""
         if not self.alive:
             return math.inf
-        start = self.begun + START_SECONDS
-        if self.stop_at is not None:
-            return min(self.stop_at, start if not self.started else math.inf)
+        start, stop = self.begun + START_SECONDS, math.inf if self.stop_at is None else self.stop_at
         if not self.started:
-            return start
+            return min(start, stop)
         if self.order.run == ["fail"]:
-            return start + 1.0
-        return self.moved + max(self.total - self.step, 0.0) / self.rate
+            return min(start + 1.0, stop)
+        return min(self.moved + max(self.total - self.step, 0.0) / self.rate, stop)
 
     def advance(self, now: float) -> None:
         if not self.alive:
@@ -92,14 +90,14 @@ class Process:
             self.step = min(self.step + (now - self.moved) * self.rate, self.total)
             self.moved = now
             self._report()
-        if self.stop_at is not None and now >= self.stop_at:
-            self._leave(now)
-        elif self.started and self.order.run == ["fail"] and now >= self.begun + START_SECONDS + 1.0:
-            self._exit(Exit([1] * len(self.order.ranks), 0, failed=True, time=now))
+        if self.started and self.order.run == ["fail"] and now >= self.begun + START_SECONDS + 1.0:
+            self._exit(Exit([1] * len(self.order.ranks), 0, failed=True, asked=self.stop, time=now))
         elif self.started and self.step >= self.total - 1e-9 and self.order.run != ["fail"]:
             self.step = float(self.total)
             self._save()
-            self._exit(Exit([0] * len(self.order.ranks), time=now))
+            self._exit(Exit([0] * len(self.order.ranks), asked=self.stop, time=now))
+        elif self.stop_at is not None and now >= self.stop_at:
+            self._leave(now)
 
     def _leave(self, now: float) -> None:
         if not self.started:
