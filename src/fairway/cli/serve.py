@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fairway.cli.server_options import Certificate, Host, Key, PlainText, Port
+
 _WORKERS = "Workers"
 _SERVICE = "The service"
 
@@ -75,39 +77,14 @@ def serve(
             rich_help_panel=_SERVICE,
         ),
     ] = None,
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where it listens.", rich_help_panel=_SERVICE)
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="0 for any that is free.", rich_help_panel=_SERVICE)
-    ] = 8643,
+    host: Host = "127.0.0.1",
+    port: Port = 8643,
     most_body: Annotated[
         str, typer.Option(metavar="SIZE", help="The largest body that is taken.", rich_help_panel=_SERVICE)
     ] = "64MB",
-    certificate: Annotated[
-        Path | None,
-        typer.Option(
-            "--tls-certificate",
-            metavar="FILE.pem",
-            help="Speak TLS with this certificate.",
-            show_default=False,
-            rich_help_panel=_SERVICE,
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(
-            "--tls-key", metavar="FILE.pem", help="The certificate's key.", show_default=False, rich_help_panel=_SERVICE
-        ),
-    ] = None,
-    plain_text: Annotated[
-        bool,
-        typer.Option(
-            "--plain-text",
-            help="Let other machines in without TLS, as behind a proxy that has it.",
-            rich_help_panel=_SERVICE,
-        ),
-    ] = False,
+    certificate: Certificate = None,
+    key: Key = None,
+    plain_text: PlainText = False,
     no_token: Annotated[
         bool, typer.Option("--no-token", help="Answer everybody who reaches it.", rich_help_panel=_SERVICE)
     ] = False,

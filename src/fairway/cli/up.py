@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fairway.cli.server_options import Certificate, Host, Key, PlainText, Port
+
 _MACHINE = "The machine"
 _SCHEDULING = "Scheduling"
 _SERVICE = "The service"
@@ -76,36 +78,11 @@ def up(
         str,
         typer.Option(metavar="FILE|builtin", help="How fast each job type runs where.", rich_help_panel=_SCHEDULING),
     ] = "builtin",
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where it listens.", rich_help_panel=_SERVICE)
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="0 for any that is free.", rich_help_panel=_SERVICE)
-    ] = 8642,
-    certificate: Annotated[
-        Path | None,
-        typer.Option(
-            "--tls-certificate",
-            metavar="FILE.pem",
-            help="Speak TLS with this certificate.",
-            show_default=False,
-            rich_help_panel=_SERVICE,
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(
-            "--tls-key", metavar="FILE.pem", help="The certificate's key.", show_default=False, rich_help_panel=_SERVICE
-        ),
-    ] = None,
-    plain_text: Annotated[
-        bool,
-        typer.Option(
-            "--plain-text",
-            help="Let other machines in without TLS, as behind a proxy that has it.",
-            rich_help_panel=_SERVICE,
-        ),
-    ] = False,
+    host: Host = "127.0.0.1",
+    port: Port = 8642,
+    certificate: Certificate = None,
+    key: Key = None,
+    plain_text: PlainText = False,
 ) -> None:
     """Start Fairway on this machine: controller, workers, REST API and metrics.
 
