@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -94,29 +95,36 @@ def _serving(place: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
             process.kill()
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """Names of sockets must not be long, and those of pytest's directories are."""
+    with tempfile.TemporaryDirectory(prefix="f", dir="/tmp") as directory:
+        yield Path(directory)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_serves_until_it_is_stopped(tmp_path: Path, number: signal.Signals) -> None:
-    with _serving(tmp_path) as (process, address, headers):
+def test_it_serves_until_it_is_stopped(short_path: Path, number: signal.Signals) -> None:
+    with _serving(short_path) as (process, address, headers):
         asked = httpx.post(f"{address}/workflows/add", json={"x": 4}, headers=headers, trust_env=False, timeout=60)
         assert (asked.status_code, asked.json()) == (200, 5)
         assert httpx.get(f"{address}/status", trust_env=False, timeout=60).status_code == 401
-        assert len(_workers(tmp_path / "t")) == 2
+        assert len(_workers(short_path / "t")) == 2
         process.send_signal(number)
         out, _ = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (0, "stopped\n")
-    assert _workers(tmp_path / "t") == []
-    assert list((tmp_path / "t").iterdir()) == []
+    assert _workers(short_path / "t") == []
+    assert list((short_path / "t").iterdir()) == []
 
 
-def test_workers_end_when_it_is_killed_and_the_next_start_is_not_disturbed(tmp_path: Path) -> None:
-    directory, before = tmp_path / "run", _memory_directories()
-    with _serving(tmp_path, "-d", str(directory)) as (process, _, _):
+def test_workers_end_when_it_is_killed_and_the_next_start_is_not_disturbed(short_path: Path) -> None:
+    directory, before = short_path / "run", _memory_directories()
+    with _serving(short_path, "-d", str(directory)) as (process, _, _):
         mine = _memory_directories() - before
         process.kill()
         process.wait()
         _until(lambda: not _workers(directory))
         _until(lambda: not (mine & _memory_directories()))
-    with _serving(tmp_path, "-d", str(directory)) as (process, address, headers):
+    with _serving(short_path, "-d", str(directory)) as (process, address, headers):
         asked = httpx.post(f"{address}/workflows/add", json={"x": 1}, headers=headers, trust_env=False, timeout=60)
         assert asked.json() == 2
         refused = CliRunner().invoke(app, ["serve", "json:loads", "--port", address.rsplit(":", 1)[1]])
