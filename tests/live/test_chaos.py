@@ -11,7 +11,7 @@ import pytest
 from fairway.store.states import JobState
 from tests.live.invariants import check_history, check_journal
 from tests.live.test_crashes import check
-from tests.live.virtual import Crash, World
+from tests.live.virtual import ConnectionLost, Crash, World
 
 _TYPES = ("ResNet-18 (batch size 16)", "ResNet-18 (batch size 64)", "ResNet-50 (batch size 16)")
 _WORKERS = [("v100", 0), ("v100", 1), ("k80", 0)]
@@ -22,7 +22,7 @@ class Chaos:
 
     def __init__(self, directory: Path, seed: int) -> None:
         self.draw = random.Random(seed)
-        self.kills = self.draw.choice([0.0, 0.02, 0.1])
+        self.kills = self.draw.choice([0.0, 0.02, 0.1, 0.3])
         policy = self.draw.choice(
             ["max-min-fairness", "max-min-fairness:space-sharing", "fifo", "finish-time-fairness:space-sharing"]
         )
@@ -32,11 +32,15 @@ class Chaos:
     def _point(self, what: str) -> None:
         self.said.append(f"{self.world.now - 1e6:.3f} {what}")
         if self.draw.random() < self.kills:
-            if self.draw.random() < 0.5:
-                self.said.append("*** agent and controller are killed")
-                self.world.start_agent()
-            else:
-                self.said.append("*** the controller is killed")
+            match self.draw.randint(0, 3):
+                case 0:
+                    self.said.append("*** agent and controller are killed")
+                    self.world.start_agent()
+                case 1 if what.endswith("was given"):
+                    self.said.append("*** the connection is lost")
+                    raise ConnectionLost
+                case _:
+                    self.said.append("*** the controller is killed")
             raise Crash
 
     def run(self, actions: int) -> None:

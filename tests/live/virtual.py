@@ -143,6 +143,10 @@ class Crash(BaseException):
     """The controller is killed."""
 
 
+class ConnectionLost(BaseException):
+    """Commands that were to follow do not arrive, nor do events that were under way; then all is compared."""
+
+
 class World:
     """`point` is called after everything that becomes durable or is done, with a word on what it was."""
 
@@ -255,16 +259,20 @@ class World:
     def commit(self) -> None:
         scheduler, doubtful = self.session.scheduler, False
         while scheduler.changes or scheduler.commands or doubtful:
+            if doubtful:
+                doubtful = False
+                self.session.reconcile(self.supervisor.status())
             changes, commands = scheduler.take()
             ended: frozenset[str] = frozenset()
             if changes:
                 ended = self.store.write(write_all, self.epoch, changes)
                 self.point(f"{len(changes)} changes are durable")
-            for command in self.session.written(ended, commands):
-                doubtful |= self.give(command)
-                self.point(f"{command} was given")
-            if doubtful and not scheduler.changes and not scheduler.commands:
-                doubtful = False
+            try:
+                for command in self.session.written(ended, commands):
+                    doubtful |= self.give(command)
+                    self.point(f"{command} was given")
+            except ConnectionLost:
+                self.events.clear()
                 self.session.reconcile(self.supervisor.status())
 
     def give(self, command: agent_messages.Command) -> bool:

@@ -65,8 +65,8 @@ from fairway.place.graph import TaskGraph
 from fairway.place.memory import DeviceMemory, DoesNotFitError
 from fairway.place.plan import Draws, NoPlaceError
 from fairway.place.scheduler import Scheduler
-from fairway.place.state import ABSENT, StateTable, View
 from fairway.place.state import Load as OwnLoad
+from fairway.place.state import StateTable, View
 
 _RUNS_AT_ONCE = frozenset((HIT, NO_MODEL))
 
@@ -215,7 +215,7 @@ class ServingEngine:
 
     def is_present(self, worker: int) -> bool:
         """Whether a worker is there, as far as this one knows."""
-        return bool(self._table.view(OUTSIDE, self.now).queued[worker] != ABSENT)
+        return self._table.is_seen(worker, self.now)
 
     def send(self, flow: Flow, stage: int, worker: int, sources: tuple[int, ...], *, gathered: bool = False) -> None:
         """Bring inputs of a task to its worker."""

@@ -24,7 +24,7 @@ from fairway.store.job_changes import (
     record_progress_of_many,
     run_jobs,
 )
-from fairway.store.leases import end_leases, plan_leases, start_lease
+from fairway.store.leases import end_leases, lease_numbered, plan_leases, start_lease
 from fairway.store.records import Reason
 from fairway.store.states import HOLDING, JobState
 
@@ -51,9 +51,11 @@ def note_running(connection: Connection, job: str, lease: int, *, started_at: fl
 
 
 def note_continued(connection: Connection, job: str, old: int, lease: int, *, at: float) -> None:
-    """A job goes on under a new lease, which takes over the workers of the one before."""
+    """A job goes on under a new lease, which takes over the workers of the one before, if that had them already."""
+    held = lease_numbered(connection, old).held
     end_leases(connection, [old], at=at, reason="one of its jobs goes on alone")
-    start_lease(connection, lease, at=at)
+    if held:
+        start_lease(connection, lease, at=at)
     if job_named(connection, job).state is JobState.RUNNING:
         continue_job(connection, job, lease)
 

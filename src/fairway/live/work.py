@@ -235,6 +235,9 @@ class Work:
         """Make durable what has changed, then have done what follows from it."""
         scheduler = session.scheduler
         while scheduler.changes or scheduler.commands or self._doubtful:
+            if self._doubtful:
+                self._doubtful = False
+                await self._look_at_backend(session)
             changes, commands = scheduler.take()
             promises, self._promises = self._promises, []
             try:
@@ -246,9 +249,6 @@ class Work:
                 promise.set_result(None)
             for command in session.written(ended, commands):
                 await self._carry_out(session, command)
-            if self._doubtful and not scheduler.changes and not scheduler.commands:
-                self._doubtful = False
-                await self._look_at_backend(session)
 
     async def _written(self, changes: Sequence[Change]) -> frozenset[str]:
         if not changes:
@@ -275,8 +275,11 @@ class Work:
             self._doubtful |= session.answered(command, answer)
 
     async def _look_at_backend(self, session: Session) -> None:
+        """Compare what is with what should be; before that, nothing is asked of a backend that was away."""
+        self._attached = False
         with suppress(BackendGoneError):
             session.reconcile(await self._backend.ask(agent_messages.Status()))
+            self._attached = True
 
     async def _keep_in_touch(self) -> None:
         """Keep the backend running, whatever happens to it."""
@@ -307,11 +310,9 @@ class Work:
                 raise SupersededError(report.why)
 
     def _connected(self, status: Mapping[str, Any]) -> None:
-        before, self._status, self._attached = self._status, status, True
-        if not self._sound or before is None:  # all is asked again when a session begins
-            return
-        self._around.statistics.agent_restarts_total += before.get("pid") != status.get("pid")
-        if devices_of(before["accelerators"]) != devices_of(self.accelerators):
-            self._renew = True
-            return
-        self.session.reconcile(status)
+        before, self._status = self._status, status
+        if self._sound and before is not None:
+            self._around.statistics.agent_restarts_total += before.get("pid") != status.get("pid")
+            self._renew |= devices_of(before["accelerators"]) != devices_of(self.accelerators)
+            # What it said on connecting may be old by now, so it is asked again.
+            self._doubtful = True

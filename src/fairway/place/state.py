@@ -160,6 +160,12 @@ class StateTable:
         )
         return made(View, fields)
 
+    def is_seen(self, worker: int, now: float) -> bool:
+        """Whether a worker has a row, as others see it now."""
+        if self._loads_under_way:
+            self.view(OUTSIDE, now)
+        return bool(self._queued[worker] != ABSENT)
+
     def exact_rows(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """By worker: its own account of what waits, until when its task runs, and (by model) what its memory holds.
 

@@ -22,6 +22,10 @@ class Arguments(NamedTuple):
 def columns(batch: Sequence[Arguments]) -> Arguments:
     """The arguments of a batch, each as a list with the value of every request, in order."""
     first = batch[0]
+    if len(batch) == 1:  # by far the most
+        return Arguments(
+            tuple([[value] for value in first.positional]), {name: [value] for name, value in first.named.items()}
+        )
     return Arguments(
         tuple([arguments.positional[position] for arguments in batch] for position in range(len(first.positional))),
         {name: [arguments.named[name] for arguments in batch] for name in first.named},
@@ -30,6 +34,8 @@ def columns(batch: Sequence[Arguments]) -> Arguments:
 
 def results_of(returned: object, batch: int, stage: str) -> list[Any]:
     """What a stage returned for a batch, as a list; refuses anything but one result for each request."""
+    if type(returned) is list and len(returned) == batch:
+        return returned
     if isinstance(returned, str | bytes | bytearray | Mapping) or not hasattr(returned, "__iter__"):
         raise StageError(
             f"stage '{stage}' returned {type(returned).__name__} for a batch of {batch}, expected a list with one "

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,44 @@ from fairway.live.serving.wire import Channel, WireError, connect
 _Heard = tuple[Any, ...]
 
 
+class _Ear:
+    """What is heard of one request, for the one that waits for it; None says that the worker is gone."""
+
+    __slots__ = ("_came", "_waiter")
+
+    def __init__(self) -> None:
+        self._came: deque[_Heard | None] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+
+    def put(self, heard: _Heard | None) -> None:
+        self._came.append(heard)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def next(self, deadline: Deadline) -> _Heard | None:
+        """What comes next; raises when time is over."""
+        while not self._came:
+            self._waiter = asyncio.get_running_loop().create_future()
+            left = deadline.left()
+            if left is None:
+                await self._waiter
+            else:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self._waiter
+        return self._came.popleft()
+
+    def rest(self) -> list[_Heard]:
+        """What nobody has waited for."""
+        return [heard for heard in self._came if heard is not None]
+
+
 class _Connection:
-    """A connection to one worker; `heard` are the queues of those that wait, by the name of their request."""
+    """A connection to one worker; `heard` are the ears of those that wait, by the name of their request."""
 
     def __init__(self, worker: int, channel: Channel, site: Site) -> None:
         self.worker = worker
-        self.heard: dict[int, asyncio.Queue[_Heard | None]] = {}
+        self.heard: dict[int, _Ear] = {}
         self.gone = False
         self._channel, self._site = channel, site
         self._loop = asyncio.get_running_loop()
@@ -64,8 +97,8 @@ class _Connection:
             self.close()
             return
         for kind, name, *content in messages:
-            if (queue := self.heard.get(name)) is not None:
-                queue.put_nowait((kind, *content))
+            if (ear := self.heard.get(name)) is not None:
+                ear.put((kind, *content))
             else:
                 self._site.unheard(kind, content)
 
@@ -76,16 +109,14 @@ class _Connection:
         self._loop.remove_reader(self._channel.fileno())
         self._loop.remove_writer(self._channel.fileno())
         self._channel.close()
-        for queue in self.heard.values():
-            queue.put_nowait(None)
+        for ear in self.heard.values():
+            ear.put(None)
 
     def forget(self, name: int) -> None:
         """Nobody waits any more for what is said about a request."""
-        queue = self.heard.pop(name, None)
-        while queue is not None and not queue.empty():
-            heard = queue.get_nowait()
-            if heard is not None:
-                self._site.unheard(heard[0], heard[1:])
+        ear = self.heard.pop(name, None)
+        for kind, *content in () if ear is None else ear.rest():
+            self._site.unheard(kind, content)
 
 
 class AsyncServingClient:
@@ -130,9 +161,9 @@ class AsyncServingClient:
         try:
             while not over:
                 connection = await self._connected(deadline, busy)
-                queue = connection.heard[name] = asyncio.Queue()
+                ear = connection.heard[name] = _Ear()
                 connection.send(Asked(name, number, parcel, deadline.left(), trace).message())
-                while (heard := await _next(queue, deadline)) is not None:
+                while (heard := await ear.next(deadline)) is not None:
                     kind, *content = heard
                     if kind == "chunk":
                         if content[0] == pieces:  # after the loss of a worker, the first ones come again
@@ -200,18 +231,3 @@ class AsyncServingClient:
         """How many requests from here a worker has, and whether another one was asked last."""
         found = self._connections.get(worker)
         return (0 if found is None or found.gone else len(found.heard), found is None or found is not self._last)
-
-
-async def _next(queue: asyncio.Queue[_Heard | None], deadline: Deadline) -> _Heard | None:
-    """What is heard next; raises when time is over."""
-    if not queue.empty():
-        return queue.get_nowait()
-    left = deadline.left()
-    if left is None:
-        return await queue.get()
-    try:
-        async with asyncio.timeout(left):
-            return await queue.get()
-    except TimeoutError:
-        deadline.left()
-        return await _next(queue, deadline)

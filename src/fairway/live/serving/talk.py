@@ -63,11 +63,17 @@ class Asked(NamedTuple):
     @classmethod
     def checked(cls, content: Sequence[Any], workflows: int) -> Asked:
         """What came over a socket; refuses what no client of ours would say."""
-        match content:
-            case [int(name), int(workflow), [bytes(pickled), tuple(buffers)], float() | int() | None, str() | None] if (
-                0 <= workflow < workflows and all(isinstance(buffer, bytes | str) for buffer in buffers)
-            ):
-                return cls(name, workflow, Parcel(pickled, buffers), content[3], content[4])
+        name, workflow, parcel, seconds, trace = content
+        if (
+            type(name) is type(workflow) is int
+            and 0 <= workflow < workflows
+            and type(parcel) is tuple
+            and [type(part) for part in parcel] == [bytes, tuple]
+            and all(isinstance(buffer, bytes | str) for buffer in parcel[1])
+            and (seconds is None or isinstance(seconds, float | int))
+            and (trace is None or isinstance(trace, str))
+        ):
+            return cls(name, workflow, Parcel(*parcel), seconds, trace)
         raise WireError("a request that is none")
 
 
