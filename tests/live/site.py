@@ -11,8 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from fairway.errors import FairwayError
 from fairway.live.backend import Backend
 from fairway.live.controller import Controller
+from fairway.live.local import backend
 from fairway.live.local.agent_client import AgentClient
 from fairway.live.local.identity import kill_remains
 from fairway.live.local.process import keeper_of
@@ -55,8 +57,12 @@ class Site:
     def __exit__(self, *_: object) -> None:
         self.controller.stop()
         self.store.close()
-        with suppress(ProcessLookupError, OSError):
-            os.kill(self.agent_pid(), signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            pid = self.agent_pid()
+            os.kill(pid, signal.SIGKILL)
+            for agent in backend._started:  # a child of this process, which somebody has to wait for
+                if agent.pid == pid:
+                    agent.wait()
         for directory in (self.settings.agent_directory / "runs").iterdir():
             files = RunFiles(directory)
             if not files.claim({"pid": 0, "start": 0, "boot": ""}):  # a keeper that is just starting finds it taken
@@ -64,10 +70,10 @@ class Site:
                 assert keeper is not None
                 assert kill_remains(keeper, f"FAIRWAY_RUN_DIR={directory}")
 
-    def start(self, *, backend: Backend | None = None, **changes: Any) -> Controller:
+    def start(self, *, through: Backend | None = None, **changes: Any) -> Controller:
         """Start a controller, the first or another one."""
         settings = ControllerSettings(**{**_fields(self.settings), **changes}) if changes else self.settings
-        self.controller = Controller(settings, self.store, backend=backend)
+        self.controller = Controller(settings, self.store, backend=through)
         self.controller.start()
         return self.controller
 
@@ -126,8 +132,6 @@ class Site:
         return asyncio.run(ask())
 
     def agent_pid(self) -> int:
-        from fairway.errors import FairwayError  # noqa: PLC0415
-
         try:
             return int(self.agent()["pid"])
         except FairwayError:

@@ -271,8 +271,8 @@ class FlakyBackend(LocalBackend):
 def test_commands_that_get_lost_are_made_up_for(tmp_path: Path, every: int) -> None:
     with Site(tmp_path, "v100=2,k80=1", round_seconds=0.3) as site:
         site.controller.stop()
-        backend = FlakyBackend(site, every)
-        site.start(backend=backend)
+        flaky = FlakyBackend(site, every)
+        site.start(through=flaky)
         gang = {"resources": {"accelerators": "v100:2"}}
         jobs = [site.submit("sleep 0.1", **(gang if number % 3 == 0 else {})) for number in range(6)]
         taken_back = site.submit("sleep 600")
@@ -282,7 +282,7 @@ def test_commands_that_get_lost_are_made_up_for(tmp_path: Path, every: int) -> N
         for job in jobs:
             assert site.wait_for(job, JobState.SUCCEEDED, JobState.FAILED).state is JobState.SUCCEEDED
         until(lambda: not site.agent()["runs"])
-        assert backend.lost > 3
+        assert flaky.lost > 3
         assert {site.job(job).failures for job in jobs} == {0}
         check_history(site.store)
         check_all_over(site.store)
