@@ -20,6 +20,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairway.cli.main import app
+from fairway.live.serving.settings import ServingSettings
 
 PATIENCE = 120.0
 APPLICATION = """
@@ -47,10 +48,6 @@ def _until(condition: Callable[[], Any]) -> Any:
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.05)
     return value
-
-
-def _memory_directories() -> set[str]:
-    return {path.name for path in Path("/dev/shm").glob("fairway-*")}
 
 
 def _workers(directory: Path) -> list[int]:
@@ -117,13 +114,14 @@ def test_it_serves_until_it_is_stopped(short_path: Path, number: signal.Signals)
 
 
 def test_workers_end_when_it_is_killed_and_the_next_start_is_not_disturbed(short_path: Path) -> None:
-    directory, before = short_path / "run", _memory_directories()
+    directory = short_path / "run"
     with _serving(short_path, "-d", str(directory)) as (process, _, _):
-        mine = _memory_directories() - before
+        memory = ServingSettings.read(directory / "settings.json").memory_directory
+        assert memory.is_dir()
         process.kill()
         process.wait()
         _until(lambda: not _workers(directory))
-        _until(lambda: not (mine & _memory_directories()))
+        _until(lambda: not memory.exists())
     with _serving(short_path, "-d", str(directory)) as (process, address, headers):
         asked = httpx.post(f"{address}/workflows/add", json={"x": 1}, headers=headers, trust_env=False, timeout=60)
         assert asked.json() == 2
@@ -160,7 +158,9 @@ def test_what_cannot_be_served_is_one_line(
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     handlers = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
-    before = _memory_directories()
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    monkeypatch.setattr("fairway.live.serving.supervisor._SHARED_MEMORY", memory)
     try:
         result = CliRunner().invoke(app, ["serve", *options, "--port", "0"])
     finally:
@@ -169,7 +169,7 @@ def test_what_cannot_be_served_is_one_line(
     assert result.exit_code == 2
     assert message in result.stderr
     assert len(result.stderr.strip().splitlines()) == 1
-    assert _memory_directories() <= before
+    assert list(memory.iterdir()) == []
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("fairway-")] == []
 
 

@@ -217,7 +217,9 @@ def test_what_cannot_be_served_is_refused_and_leaves_nothing_behind(
     target: str, options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(_ROOT))
-    before = set(Path("/dev/shm").iterdir())
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    monkeypatch.setattr("fairway.live.serving.supervisor._SHARED_MEMORY", memory)
     with pytest.raises(InputError, match=message):
         Supervisor.of(target, directory=tmp_path / "served", **options).start()
-    assert set(Path("/dev/shm").iterdir()) <= before
+    assert list(memory.iterdir()) == []

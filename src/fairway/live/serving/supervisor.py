@@ -34,6 +34,7 @@ from fairway.place.registry import scheduler_of
 _PATIENCE_SECONDS = 60.0
 _GRACE_SECONDS = 5.0
 _LONGEST_PATH = 107
+_SHARED_MEMORY = Path("/dev/shm")
 """Bytes in the path of a Unix socket."""
 
 
@@ -169,8 +170,8 @@ class Supervisor:
 
 def memory_directory() -> Path:
     """A new place in memory for what processes share; the supervisor makes it."""
-    shared = Path("/dev/shm")
-    return (shared if shared.is_dir() else Path(tempfile.gettempdir())) / f"fairway-{uuid.uuid4().hex[:12]}"
+    place = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
+    return place / f"fairway-{uuid.uuid4().hex[:12]}"
 
 
 def tallies(settings: ServingSettings) -> dict[int, dict[str, Any]]:
