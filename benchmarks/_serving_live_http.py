@@ -36,7 +36,7 @@ class HttpClient:
         answer = await reader.readuntil(_END)
         status, _, fields = answer.decode().partition("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in fields.strip().split("\r\n"))
-        told = await reader.readexactly(int(headers["content-length"]))
+        told = await _body(reader, headers)
         assert " 200 " in status, f"{status}: {told!r}"
         self._free.append(connection)
         return json.loads(told)
@@ -56,6 +56,16 @@ class HttpClient:
     def close(self) -> None:
         while self._free:
             self._free.pop()[1].close()
+
+
+async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:
+    if headers.get("transfer-encoding") != "chunked":
+        return await reader.readexactly(int(headers["content-length"]))
+    parts = []
+    while size := int(await reader.readline(), 16):
+        parts.append((await reader.readexactly(size + 2))[:-2])
+    await reader.readline()
+    return b"".join(parts)
 
 
 class OursOverHttp:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.installation import Installation, until
+from fairway.store import counters, open_store
+from tests.cli.installation import PATIENCE, Installation, until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")
 
@@ -224,6 +225,11 @@ def test_a_killed_controller_is_not_noticed(tmp_path: Path, counting: list[str])
         (["--emulate", "v100=1", "--round", "soon"], '--round: "soon" given, expected seconds'),
         (["--emulate", "v100=1", "--time-scale", "0"], "time scale: 0.0 given"),
         (["--emulate", "v100=1", "--teams", "vision=-1"], "--teams: 'vision=-1' given"),
+        (["--emulate", "v100=1", "--prices", "v100"], "--prices: 'v100' given, expected TYPE=DOLLARS"),
+        (
+            ["--emulate", "v100=1,k80=1", "--prices", "v100=2"],
+            "prices: 'k80' missing; price every",
+        ),
         (["--emulate", "v100=1", "--host", "0.0.0.0"], "host 0.0.0.0: without TLS, tokens could be read"),
         (["--emulate", "v100=1", "--tls-key", "key.pem"], "--tls-certificate is missing"),
         (["--emulate", "v100=1", "--profiles", "none.csv"], "none.csv: cannot be read"),
@@ -236,6 +242,23 @@ def test_options_that_make_no_sense_are_refused_before_anything_starts(
     with Installation(tmp_path) as installation:
         assert installation.refused("up", "--port", "0", *options).startswith(f"fairway: {said}")
         assert not (installation.home / "agent").exists()
+
+
+def test_it_ends_when_its_controller_does(tmp_path: Path, counting: list[str]) -> None:
+    with Installation(tmp_path, "--emulate", "v100=1", "--port", "0") as live:
+        process = live.up()
+        job = submitted(live, "--", *counting, "400", "0.05")
+        until(lambda: live.state_of(job) == "running", "for the job to run")
+        with open_store(live.home) as store:
+            store.write(counters.take, counters.EPOCHS, 1)  # as another controller on this store does
+        printed, _ = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 1
+        said = "fairway: the controller has stopped, jobs run on: another controller has started on this store"
+        assert printed.splitlines()[-1].startswith(said)
+        live.up()
+        assert live.state_of(job) in {"running", "succeeded"}
+        assert live.document("status", job)["attempt_count"] == 1
+        live.end(signal.SIGINT)
 
 
 def test_a_second_one_in_the_same_directory_or_on_the_same_port_is_refused(live: Installation, tmp_path: Path) -> None:

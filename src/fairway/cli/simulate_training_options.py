@@ -114,7 +114,7 @@ def plan_of(asked: Asked) -> Plan:
     window = _window(asked.window)
     teams = {} if asked.teams is None else teams_of(asked.teams)
     generator = _generator(asked, window)
-    cluster = _priced(read_cluster(asked.cluster))
+    cluster = catalog.priced(read_cluster(asked.cluster))
     workload = Workload(asked.trace, asked.format, generator, None if asked.profiles == BUILTIN else asked.profiles)
     if profiling is not None:  # refuses a table without enough references, or without any pairs at all
         ProfiledPartners(workload.table(), profiling, seed=0)
@@ -257,13 +257,6 @@ def _number_of_jobs(trace: Trace | None, generator: GeneratorOptions | None) -> 
     if trace is not None:
         return len(trace.jobs)
     return generator.jobs if generator else None
-
-
-def _priced(cluster: Cluster) -> Cluster:
-    """The cluster with the prices of the catalog, if it has none of its own and the catalog knows all of its types."""
-    if cluster.prices or any(name not in catalog.PRICES for name in cluster.types):
-        return cluster
-    return replace(cluster, prices={name: catalog.PRICES[name] for name in cluster.types})
 
 
 def _has_teams(trace: Trace | None) -> bool:

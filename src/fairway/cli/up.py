@@ -74,6 +74,16 @@ def up(
             rich_help_panel=_SCHEDULING,
         ),
     ] = None,
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE=DOLLARS,...",
+            help="What an accelerator costs in an hour, for policies that mind: [bold]v100=0.74,k80=0.135[/bold]; "
+            "those of the catalog otherwise.",
+            show_default=False,
+            rich_help_panel=_SCHEDULING,
+        ),
+    ] = None,
     profiles: Annotated[
         str,
         typer.Option(metavar="FILE|builtin", help="How fast each job type runs where.", rich_help_panel=_SCHEDULING),
@@ -108,6 +118,7 @@ def up(
             policy=policy,
             round=round_,
             teams=teams,
+            prices=prices,
             profiles=profiles,
             host=host,
             port=port,

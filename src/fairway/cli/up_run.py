@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import logging
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
 import typer
 
+from fairway.cli.prices import prices_of
 from fairway.cli.teams import read_teams
 from fairway.cli.words import span
 from fairway.client.place import home_directory
-from fairway.errors import InputError
+from fairway.cluster import Cluster
+from fairway.errors import FairwayError, InputError
 from fairway.live.controller import Controller
 from fairway.live.local.accelerators import emulated_accelerators
 from fairway.live.settings import ControllerSettings
@@ -40,6 +42,7 @@ class Asked:
     policy: str | None
     round: str
     teams: str | None
+    prices: str | None
     profiles: str
     host: str
     port: int
@@ -50,8 +53,10 @@ class Asked:
     def settings(self) -> ControllerSettings:
         """How the controller is to schedule."""
         teams = {} if self.teams is None else read_teams(self.teams)
-        if self.emulate is not None:
-            emulated_accelerators(self.emulate)  # to be refused here, and not by an agent that was started with it
+        prices = {} if self.prices is None else prices_of(self.prices)
+        if self.emulate is not None:  # to be refused here, and not by an agent that was started with it
+            emulated_accelerators(self.emulate)
+            replace(Cluster.parse(self.emulate), prices=prices)
         try:
             round_seconds = seconds_of(self.round)
         except InputError as error:
@@ -63,6 +68,7 @@ class Asked:
             time_scale=self.time_scale,
             emulate=self.emulate,
             entities=teams,
+            prices=prices,
         )
 
 
@@ -96,7 +102,7 @@ def run(asked: Asked) -> None:
             ready=lambda address: _ready(controller, address, new_token=new_token),
         )
         try:
-            controller.start()
+            controller.start(when_it_fails=server.stop)
         except BaseException:
             server.close()
             raise
@@ -105,7 +111,10 @@ def run(asked: Asked) -> None:
             server.run()
         finally:
             (directory / ADDRESS_FILE).unlink(missing_ok=True)
-            _take_down(controller, keep_jobs=server.stopped_by == signal.SIGTERM)
+            if controller.failure is None:
+                _take_down(controller, keep_jobs=server.stopped_by == signal.SIGTERM)
+        if controller.failure is not None:
+            raise FairwayError(f"the controller has stopped, jobs run on: {controller.failure}")
     finally:
         store.close()
 

@@ -17,6 +17,8 @@ from fairway.engine.training_messages import JobArrived, RoundBegan
 from fairway.errors import InputError
 from fairway.jobs import Job
 
+_MOST_KINDS = 10_000
+
 
 class Acceptance:
     """What became of each kind of job that was tried. Any thread may ask."""
@@ -35,6 +37,8 @@ class Acceptance:
         )  # fmt: skip
         with self._lock:
             if kind not in self._tried:
+                if len(self._tried) >= _MOST_KINDS:
+                    self._tried.clear()
                 self._tried[kind] = self._problem(job, deadline)
             problem = self._tried[kind]
         if problem is not None:

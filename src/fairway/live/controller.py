@@ -62,12 +62,18 @@ class Controller:
         )
         self._ready = Flag()
         self._failure: BaseException | None = None
+        self._when_it_fails: Callable[[], None] | None = None
         self._thread: Thread | None = None
         self._directory_lock: int | None = None
         self._notified, self._notifying = False, Lock()
 
-    def start(self) -> None:
-        """Start; when this returns, jobs of before are adopted and new ones are scheduled."""
+    def start(self, *, when_it_fails: Callable[[], None] | None = None) -> None:
+        """Start; when this returns, jobs of before are adopted and new ones are scheduled.
+
+        `when_it_fails` is called, by the controller's own thread, should it stop without being told to; `failure` then
+        says why.
+        """
+        self._when_it_fails = when_it_fails
         self._take_lock()
         self._thread = Thread(target=self._serve, name="fairway-controller", daemon=True)
         self._thread.start()
@@ -118,6 +124,11 @@ class Controller:
         if not self._inbox.post(lambda: self._work.drain(workers, done, on=on)):
             self._inbox.break_promise(done)
         done.result()
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why it has stopped, if nobody told it to."""
+        return self._failure
 
     @property
     def workers(self) -> list[Worker]:
@@ -187,8 +198,11 @@ class Controller:
             if self._ready.is_set():
                 _LOG.critical("the controller has stopped: %s", error, exc_info=not isinstance(error, FairwayError))
         finally:
+            begun = self._ready.is_set()
             self._inbox.close()
             if self._directory_lock is not None:
                 os.close(self._directory_lock)
                 self._directory_lock = None
             self._ready.set()
+            if begun and self._failure is not None and self._when_it_fails is not None:
+                self._when_it_fails()

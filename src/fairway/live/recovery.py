@@ -25,6 +25,7 @@ from fairway.live.orders import inherit, take_back
 from fairway.live.scheduler import LiveScheduler
 from fairway.live.standing import NEW, Standing
 from fairway.live.verdict import back_off_seconds
+from fairway.profiles import catalog
 from fairway.store.queries import Snapshot
 from fairway.store.records import JobRecord, LeaseRecord, Worker
 from fairway.store.states import HOLDING, JobState
@@ -79,7 +80,7 @@ def cluster_of(workers: list[Worker], prices: Mapping[str, float]) -> Cluster:
     missing = [name for name in counts if prices and name not in prices]
     if missing:
         raise InputError(f"prices: none given for '{missing[0]}'; give one for every accelerator type, or none at all")
-    return Cluster(counts, {name: prices[name] for name in counts} if prices else {})
+    return catalog.priced(Cluster(counts, {name: prices[name] for name in counts} if prices else {}))
 
 
 def resume(

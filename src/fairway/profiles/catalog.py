@@ -9,10 +9,12 @@ together is known on single workers. A rate of 0 says that the job, or the two t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
 
+from fairway.cluster import Cluster
 from fairway.profiles.csv_table import parse_csv
 from fairway.profiles.tables import ThroughputTable
 
@@ -25,3 +27,10 @@ def builtin() -> ThroughputTable:
     """The table of the catalog."""
     file = resources.files("fairway.profiles") / "catalog.csv"
     return parse_csv(file.read_text(encoding="utf-8"), file.name)
+
+
+def priced(cluster: Cluster) -> Cluster:
+    """The cluster with these prices, if it has none of its own and all of its types are known."""
+    if cluster.prices or any(name not in PRICES for name in cluster.types):
+        return cluster
+    return replace(cluster, prices={name: PRICES[name] for name in cluster.types})
