@@ -41,6 +41,13 @@ def add(x: int):
     return Add()(x)
 """
 
+PROFILE = """
+models: {Add: {bytes: 1000000, load_seconds: 0.01}}
+workflows:
+  add:
+    stages: [{name: Add, model: Add, seconds: {cpu: {1: 1.5}, cpu-2: {1: 0.9}}}]
+"""
+
 
 def _until(condition: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + PATIENCE
@@ -113,6 +120,26 @@ def test_it_serves_until_it_is_stopped(short_path: Path, number: signal.Signals)
     assert list((short_path / "t").iterdir()) == []
 
 
+def test_a_scheduler_that_chooses_configurations_serves_with_the_threads_that_were_chosen(short_path: Path) -> None:
+    (short_path / "profile.yaml").write_text(PROFILE)
+    options = ("-s", "esg", "--slo", "1s", "--threads", "auto", "--profile", "profile.yaml")
+    with _serving(short_path, *options) as (process, address, headers):
+        asked = httpx.post(f"{address}/workflows/add", json={"x": 4}, headers=headers, trust_env=False, timeout=60)
+        assert (asked.status_code, asked.json()) == (200, 5)
+        status = httpx.get(f"{address}/status", headers=headers, trust_env=False, timeout=60).json()
+        assert [worker["present"] for worker in status["workers"]] == [True, True]
+        assert status["dispatcher"] == {"present": True, "open": 0, "waiting": 0, "replied": 1}
+        settings = ServingSettings.read(next((short_path / "t").glob("fairway-serve-*")) / "settings.json")
+        assert (settings.threads, settings.workers, settings.slo_seconds) == (2, 2, 1.0)
+        metrics = httpx.get(f"{address}/metrics", headers=headers, trust_env=False, timeout=60).text
+        assert 'fairway_serving_replies_total{worker="dispatcher"} 1.0' in metrics
+        assert 'fairway_serving_worker_up{worker="dispatcher"} 1.0' in metrics
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert list((short_path / "t").iterdir()) == []
+
+
 def test_workers_end_when_it_is_killed_and_the_next_start_is_not_disturbed(short_path: Path) -> None:
     directory = short_path / "run"
     with _serving(short_path, "-d", str(directory)) as (process, _, _):
@@ -139,7 +166,11 @@ def test_workers_end_when_it_is_killed_and_the_next_start_is_not_disturbed(short
         (["nowhere:add"], "nowhere"),
         (["mine:add", "--memory", "many"], "--memory: "),
         (["mine:add", "--memory", "1kB"], "fits in the memory of no worker"),
-        (["mine:add", "--scheduler", "best"], "best"),
+        (["mine:add", "--scheduler", "best"], "known: compass, jit, heft, hash, esg, front, infless"),
+        (["mine:add", "--scheduler", "esg"], "workflow 'add' has no SLO; give one"),
+        (["mine:add", "--slo", "soon"], '--slo: "soon" given'),
+        (["mine:add", "--threads", "many"], "--threads: 'many' given, expected a whole number of at least 1, or auto"),
+        (["mine:add", "--threads", "auto"], "--threads: auto given without --profile"),
         (["mine:add", "--pin", "Ad"], "pinned: no model 'Ad'"),
         (["mine:add", "--host", "0.0.0.0"], "without TLS, tokens could be read on the way"),
         (["mine:add", "--tls-key", "key.pem"], "--tls-certificate is missing"),

@@ -19,8 +19,17 @@ def serve(
         typer.Argument(metavar="MODULE:WORKFLOW|FILE.yaml", help="What to serve.", show_default=False),
     ],
     workers: Annotated[
-        int, typer.Option("--workers", "-w", min=1, metavar="N", help="Worker processes.", rich_help_panel=_WORKERS)
-    ] = 2,
+        int | None,
+        typer.Option(
+            "--workers",
+            "-w",
+            min=1,
+            metavar="N",
+            help="Worker processes: 2 unless given, or as many as cores allow with [bold]--threads auto[/bold].",
+            show_default=False,
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None,
     memory: Annotated[
         str | None,
         typer.Option(
@@ -31,15 +40,21 @@ def serve(
         ),
     ] = None,
     threads: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Threads that a stage may use.", rich_help_panel=_WORKERS)
-    ] = 1,
+        str,
+        typer.Option(
+            metavar="N|auto",
+            help="Threads that a stage may use; [bold]auto[/bold] takes what the profile and the SLOs call for.",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = "1",
     scheduler: Annotated[
         str,
         typer.Option(
             "--scheduler",
             "-s",
             metavar="NAME[:OPTION,...]",
-            help="Who runs what: compass, jit, heft or hash, as in the simulator.",
+            help="Who runs what, as in the simulator: compass, jit, heft or hash place tasks on workers; esg, infless, "
+            "fast-gshare, orion or aquatope choose batches too, for which workflows need an SLO.",
             rich_help_panel=_WORKERS,
         ),
     ] = "compass",
@@ -48,6 +63,15 @@ def serve(
         typer.Option(
             metavar="FILE.yaml",
             help="How long stages and loads take, as [bold]fairway profile[/bold] has measured it.",
+            show_default=False,
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None,
+    slo: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="How soon requests should be answered, as in [bold]2s[/bold]: for workflows that have no SLO.",
             show_default=False,
             rich_help_panel=_WORKERS,
         ),
@@ -101,15 +125,16 @@ def serve(
 ) -> None:
     """Serve workflows on this machine: worker processes, each with its own memory for models, and HTTP.
 
-    There is no scheduler in the middle: whichever worker receives a request plans it for all of them. A worker that
-    dies is started again, and what it had runs elsewhere. Ctrl-C stops everything.
+    There is no scheduler in the middle: whichever worker receives a request plans it for all of them. Only those that
+    choose batches have one, the dispatcher. A process that dies is started again, and what it had runs elsewhere.
+    Ctrl-C stops everything.
 
     [bold]Examples[/bold]
 
     fairway serve documents:read_document --workers 2 --memory 64MB
 
     fairway profile documents:read_document --output profile.yaml
-    fairway serve documents:read_document --profile profile.yaml --scheduler compass
+    fairway serve documents:read_document --profile profile.yaml --scheduler esg
 
     curl -H "Authorization: Bearer $(cat DIRECTORY/token)" --data-binary @page.png http://127.0.0.1:8643/workflows/read-document
     """
@@ -123,6 +148,7 @@ def serve(
             threads=threads,
             scheduler=scheduler,
             profile=profile,
+            slo=slo,
             most_open=most_open,
             directory=directory,
             host=host,

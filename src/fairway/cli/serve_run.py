@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
@@ -21,9 +21,13 @@ from fairway.errors import InputError
 from fairway.live.serving.parent import allow_many_files
 from fairway.live.serving.settings import ServingSettings
 from fairway.live.serving.supervisor import Supervisor, memory_directory
-from fairway.quantities import bytes_of
+from fairway.live.serving.thread_choice import ThreadChoice, choose_threads
+from fairway.quantities import bytes_of, seconds_of
 from fairway.service.inference.app import create_inference_app
 from fairway.service.server import HttpServer, bound_socket, check_reach
+
+_AUTO = "auto"
+_WORKERS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +35,12 @@ class Asked:
     """The options as they were given."""
 
     target: str
-    workers: int
+    workers: int | None
     memory: str | None
-    threads: int
+    threads: str
     scheduler: str
     profile: Path | None
+    slo: str | None
     most_open: int
     directory: Path | None
     host: str
@@ -49,21 +54,33 @@ class Asked:
     traces: str | None
 
     def settings(self, directory: Path, memory: Path) -> ServingSettings:
-        """How to serve."""
+        """How to serve, with as many threads as were given; `chosen` says how many that should be with auto."""
         return ServingSettings(
             target=self.target,
             directory=directory,
             memory_directory=memory,
-            workers=self.workers,
+            workers=_WORKERS if self.workers is None else self.workers,
             memory_bytes=None if self.memory is None else _size("--memory", self.memory),
             scheduler=self.scheduler,
             profile=None if self.profile is None else self.profile.absolute(),
             most_open=self.most_open,
             most_bytes=_size("--most-body", self.most_body),
-            threads=self.threads,
+            threads=1 if self.threads == _AUTO else _number("--threads", self.threads),
             pinned=self.pinned,
             traces=self.traces,
+            slo_seconds=None if self.slo is None else _seconds("--slo", self.slo),
         )
+
+    def chosen(self, settings: ServingSettings) -> tuple[ServingSettings, ThreadChoice | None]:
+        """The settings with the threads that were chosen, and the choice, if there was one to make."""
+        if self.threads != _AUTO:
+            return settings, None
+        if settings.profile is None:
+            raise InputError("--threads: auto given without --profile; measure with 'fairway profile --threads 1,2'")
+        choice = choose_threads(list(settings.application().workflows.values()))
+        cores = len(os.sched_getaffinity(0))
+        workers = max(1, cores // choice.threads) if self.workers is None else self.workers
+        return replace(settings, threads=choice.threads, workers=workers), choice
 
 
 def run(asked: Asked) -> None:
@@ -79,7 +96,7 @@ def run(asked: Asked) -> None:
     own = asked.directory is None
     directory = Path(tempfile.mkdtemp(prefix="fairway-serve-")) if asked.directory is None else asked.directory
     try:
-        settings = asked.settings(directory.expanduser().absolute(), memory_directory())
+        settings, choice = asked.chosen(asked.settings(directory.expanduser().absolute(), memory_directory()))
         with Supervisor(settings) as supervisor:
             token = None if asked.no_token else _token(settings.directory)
             server = HttpServer(
@@ -89,7 +106,7 @@ def run(asked: Asked) -> None:
                 certificate=asked.certificate,
                 key=asked.key,
                 plain_text=asked.plain_text,
-                ready=lambda address: _ready(supervisor, address, token),
+                ready=lambda address: _ready(supervisor, address, token, choice),
             )
             server.run()
             _ignore_signals()
@@ -122,12 +139,14 @@ def _token(directory: Path) -> str:
     return token
 
 
-def _ready(supervisor: Supervisor, address: str, token: str | None) -> None:
+def _ready(supervisor: Supervisor, address: str, token: str | None, choice: ThreadChoice | None) -> None:
     settings = supervisor.settings
     memory = "" if settings.memory_bytes is None else f" with {settings.memory_bytes / 1e6:g} MB for models each"
     names = ", ".join(f"/workflows/{name}" for name in supervisor.workflows)
     typer.echo(f"Fairway serves {names} at {address}")
     typer.echo(f"workers: {settings.workers}{memory} (emulated accelerators), scheduler {settings.scheduler}")
+    if choice is not None:
+        typer.echo(f"threads for each worker: {choice}")
     typer.echo(f"sockets, logs{'' if token is None else ' and the token'}: {settings.directory}")
     typer.echo("Ctrl-C stops it")
 
@@ -137,3 +156,16 @@ def _size(option: str, given: str) -> int:
         return bytes_of(given)
     except InputError as error:
         raise InputError(f"{option}: {error}") from None
+
+
+def _seconds(option: str, given: str) -> float:
+    try:
+        return seconds_of(given)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None
+
+
+def _number(option: str, given: str) -> int:
+    if not (given.isascii() and given.isdecimal() and int(given) >= 1):
+        raise InputError(f"{option}: '{given}' given, expected a whole number of at least 1, or {_AUTO}")
+    return int(given)

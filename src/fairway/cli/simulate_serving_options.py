@@ -13,17 +13,15 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from fairway.configure.configurators import CONFIGURATORS
-from fairway.configure.registry import configurator_of
+from fairway.configure.registry import is_configurator
+from fairway.engine.scheduler_names import check_scheduler_name
 from fairway.errors import InputError
 from fairway.options import nearest
-from fairway.place.registry import scheduler_of
-from fairway.place.schedulers import SCHEDULERS
 from fairway.sim.failures import Failure
 from fairway.sim.navigator import is_compat
 from fairway.sim.scenario import Scenario
 from fairway.sim.serving import ServingOptions
-from fairway.sim.serving_workload import ServingRun, ServingWorkload, is_configurator
+from fairway.sim.serving_workload import ServingRun, ServingWorkload
 
 ESG_APPS = "esg-apps"
 """The scenario of a serverless platform, which has options of its own (`simulate_serverless`)."""
@@ -104,14 +102,8 @@ class Plan:
 def plan_of(asked: Asked) -> Plan:
     """Check everything that can be checked beforehand, and plan the runs: seed by seed, scheduler by scheduler."""
     for scheduler in asked.schedulers:
-        if is_configurator(scheduler):
-            configurator_of(scheduler)
-            continue
-        if (name := scheduler.partition(":")[0].strip()) not in SCHEDULERS:
-            known = (*SCHEDULERS, *CONFIGURATORS)
-            raise InputError(f"scheduler '{name}' is not known{nearest(name, known)}; known: {', '.join(known)}")
-        scheduler_of(scheduler)
-        if is_compat(scheduler) and asked.arrivals != "clients":
+        check_scheduler_name(scheduler)
+        if not is_configurator(scheduler) and is_compat(scheduler) and asked.arrivals != "clients":
             raise InputError(
                 f"--scheduler: '{scheduler}' repeats the experiment of Compass's authors; add --arrivals clients"
             )

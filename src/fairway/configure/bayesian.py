@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from fairway.configure.application import Application
 from fairway.configure.arrays import FloatArray, IntArray
@@ -116,6 +115,8 @@ class _Trials:
 
 
 def _expected_gain(trials: _Trials, features: FloatArray, cost_model: Any, latency_model: Any) -> FloatArray:
+    from scipy.stats import norm  # noqa: PLC0415 - takes a second to import
+
     mean, deviation = latency_model.predict(features, return_std=True)
     in_time: FloatArray = norm.cdf((np.log(trials.application.slo_seconds) - mean) / np.maximum(deviation, 1e-9))
     least = trials.least_cost()

@@ -57,6 +57,14 @@ class Invokers:
         self.free_cpu[invoker] += cpu
         self.free_gpu[invoker] += gpu
 
+    def leave(self, invoker: int) -> None:
+        """It is gone: nothing fits there any more."""
+        self.free_cpu[invoker] = self.free_gpu[invoker] = 0
+
+    def join(self, invoker: int) -> None:
+        """It is there, or back, with nothing to do."""
+        self.free_cpu[invoker], self.free_gpu[invoker] = self.cpu, self.gpu
+
     def used(self) -> tuple[float, float]:
         """Which part of all CPUs and of all slices is in use."""
         capacity_cpu, capacity_gpu = self.cpu * len(self), self.gpu * len(self)

@@ -13,3 +13,8 @@ from fairway.options import named
 def configurator_of(text: str) -> Configurator:
     """The configurator that a name with options stands for."""
     return named("configurator", text, CONFIGURATORS)
+
+
+def is_configurator(text: str) -> bool:
+    """Whether a scheduler chooses configurations, not only workers; whatever its options are."""
+    return text.partition(":")[0].strip() in CONFIGURATORS

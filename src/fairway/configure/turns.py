@@ -34,6 +34,12 @@ class Turns:
         """Nothing fitted for this queue."""
         self.failures[queue] = self.failures.get(queue, 0) + 1
 
+    def emptied(self, queue: int) -> None:
+        """The last job of this queue has left it without a task."""
+        self.failures.pop(queue, None)
+        if queue in self.recheck:
+            self.recheck.remove(queue)
+
     def _asked(self, queue: int, ask: Ask) -> bool:
         if ask(queue):
             self.started(queue)

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 import numpy as np
 
 from fairway.configure.warmth import Gaps, Prewarm, prewarm_entry, prewarm_later
 from fairway.engine.containers import GRACE_SECONDS, ContainerRule, Containers
-from fairway.engine.serverless_messages import Command, StartContainer, StopContainer, Wake
+from fairway.engine.serverless_messages import NO_CONTAINER, Command, StartContainer, StopContainer, Wake
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,24 @@ class ContainerCare:
             return []
         due = prewarm_entry(function, home, gaps, now, self._functions[function].cold_seconds)
         return [] if due is None else self._at(due, now)
+
+    def invoker_lost(self, invoker: int) -> None:
+        """Its containers are gone, and what was to be begun there is not."""
+        self.containers.lose(invoker)
+        self._later = [each for each in self._later if each[2] != invoker]
+        heapify(self._later)
+
+    def invoker_joined(self, invoker: int, functions: Iterable[int], now: float) -> list[Command]:
+        """Keep what an invoker brings along, as far as there is room, and begin what is pinned."""
+        self.containers.join(invoker)
+        self._no_room_until = [0.0] * len(self._functions)
+        commands: list[Command] = []
+        for function in functions:
+            if self.containers.adopt(function, invoker, now) is None:
+                commands.append(StopContainer(NO_CONTAINER, function, invoker))
+        for function in self.containers.rule.pinned:
+            commands += self._ahead(function, invoker)
+        return commands
 
     def _no_room(self, function: int, now: float) -> list[Command]:
         """Look again when what is idle may go."""

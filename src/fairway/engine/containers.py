@@ -6,6 +6,7 @@ waiting job needs has no room; not in their first second, so that a container is
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ class ContainerRule:
     """So many idle containers of each function on each invoker at the start, and memory for so many bytes of them.
 
     With `held`, a task that finds no container holds its CPUs and slices while one is created; otherwise it waits in
-    its queue. With `prewarms`, containers are begun ahead of the tasks that will need them.
+    its queue. With `prewarms`, containers are begun ahead of the tasks that will need them. Functions in `pinned` get a
+    container on every invoker that joins, and keep it.
     """
 
     initial: int = 2
@@ -34,6 +36,7 @@ class ContainerRule:
     prewarms: bool = True
     held: bool = False
     keep_alive_seconds: float = KEEP_ALIVE
+    pinned: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.initial < 0:
@@ -69,6 +72,8 @@ class Containers:
         self._all: dict[int, Container] = {}
         self._stacks: dict[tuple[int, int], list[int]] = {}
         self._aging: deque[tuple[float, int]] = deque()
+        self._ages = rule.keep_alive_seconds < math.inf
+        self._absent: set[int] = set()
         for function, invoker in np.ndindex(*self.idle.shape):
             for _ in range(rule.initial):
                 if self._has_room(function, invoker):
@@ -129,7 +134,10 @@ class Containers:
         idle = [
             Idle(each.key, now - each.since, self._sizes[each.function])
             for each in self._all.values()
-            if each.invoker == invoker and each.since is not None and now - each.since >= GRACE_SECONDS
+            if each.invoker == invoker
+            and each.since is not None
+            and now - each.since >= GRACE_SECONDS
+            and each.function not in self.rule.pinned
         ]
         gone = evicted(idle, self.rule.memory_bytes - self._used[invoker], self._sizes[function])
         return None if gone is None else [self._remove(key) for key in gone]
@@ -140,11 +148,46 @@ class Containers:
         while self._aging and self._aging[0][0] + self.rule.keep_alive_seconds <= now:
             since, key = self._aging.popleft()
             container = self._all.get(key)
-            if container is not None and container.since == since:
+            if container is not None and container.since == since and container.function not in self.rule.pinned:
                 gone.append(self._remove(key))
         return gone
 
+    def lose(self, invoker: int) -> None:
+        """All that an invoker had is gone with it, and none is begun there until it is back."""
+        for key in [key for key, each in self._all.items() if each.invoker == invoker]:
+            container = self._all.pop(key)
+            self.count[container.function] -= 1
+            self._stacks.pop((container.function, invoker), None)
+        for counts in (self.idle, self.busy, self.starting):
+            counts[:, invoker] = 0
+        self._used[invoker] = 0
+        self._absent.add(invoker)
+
+    def join(self, invoker: int) -> None:
+        """An invoker is back."""
+        self._absent.discard(invoker)
+
+    def adopt(self, function: int, invoker: int, now: float) -> Container | None:
+        """One that an invoker brings along is idle now; None if there is no room for it."""
+        if not self._has_room(function, invoker):
+            return None
+        container = self._new(function, invoker)
+        self.release(container.key, now)
+        return container
+
+    def fail(self, key: int) -> Container:
+        """One that was begun does not come to be."""
+        if key not in self._all:
+            raise FairwayError(f"container {key} has failed, but was never begun or is gone")
+        container = self._all.pop(key)
+        self.count[container.function] -= 1
+        self.starting[container.function, container.invoker] -= 1
+        self._used[container.invoker] -= self._sizes[container.function]
+        return container
+
     def _has_room(self, function: int, invoker: int) -> bool:
+        if invoker in self._absent:
+            return False
         limit = self.rule.memory_bytes
         return limit is None or self._used[invoker] + self._sizes[function] <= limit
 
@@ -162,7 +205,8 @@ class Containers:
         container.since = now
         self.idle[container.function, container.invoker] += 1
         self._stacks.setdefault((container.function, container.invoker), []).append(container.key)
-        self._aging.append((now, container.key))
+        if self._ages:
+            self._aging.append((now, container.key))
 
     def _remove(self, key: int) -> Container:
         container = self._all.pop(key)

@@ -5,104 +5,66 @@ change the queues and invokers, then one pass asks the queues in turn, and start
 joins the queue of a stage when all stages before it have ended for its request. A task holds the CPUs and slices of its
 configuration until it ends, and leaves its output on its invoker. Which containers there are is seen to by
 `container_care`; without a rule for containers, all functions are warm everywhere.
+
+Each request gets one answer: a reply or a refusal, unless it is cancelled. A task may fail for some of its requests,
+and the others go on. If an invoker is lost, its tasks go back to the front of their queues, and requests that had
+output there begin again. What was running there runs alone from then on, since one of them may be the reason.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterable, Sequence
+from heapq import heappop, heappush
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairway.configure.application import Application
-from fairway.configure.configurator import Configurator, QueueConfigurator
-from fairway.configure.fetches import Fetches
-from fairway.configure.invokers import NOWHERE, Invokers, home_of
+from fairway.configure.configurator import Configurator
+from fairway.configure.invokers import NOWHERE, Invokers
 from fairway.configure.margins import NoiseEstimate
 from fairway.configure.placement import where_it_fits
 from fairway.configure.platform import Platform
 from fairway.configure.queues import Dispatch, Queue, Wait
-from fairway.configure.shares import Shares
 from fairway.configure.turns import Turns, recheck_pass, ring_pass, slack_pass
 from fairway.engine.container_care import ContainerCare, Function
-from fairway.engine.containers import ContainerRule
+from fairway.engine.containers import ContainerRule, Containers
 from fairway.engine.serverless_messages import (
     NO_CONTAINER,
     Command,
+    ContainerFailed,
     ContainerReady,
     Event,
+    InvokerJoined,
+    InvokerLost,
     Reply,
     RequestArrived,
+    Restarted,
+    StartContainer,
     StartTask,
+    StopContainer,
     TaskDone,
+    TimeReached,
     Wake,
 )
-from fairway.errors import FairwayError, InputError
+from fairway.engine.serving_messages import FAILED, HOPELESS, LATE, Cancelled, Refuse
+from fairway.engine.stage_queues import Job, RequestInProgress, ServedApplication, StageQueue, StageQueues
+from fairway.errors import FairwayError
+from fairway.made import made
 
 RATE_WINDOW_SECONDS = 1.0
 """The rate of a queue is the number of jobs that joined it in so many seconds."""
 
+MOST_LOSSES = 3
+"""A request that was running on so many invokers when they were lost, the last times alone, is not tried again."""
+
 _SHORTEST_WAIT = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class ServedApplication:
-    """An application and, by stage, the number of the function that it runs; -1 where it needs no container."""
-
-    application: Application
-    functions: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.functions) != len(self.application):
-            raise InputError(
-                f"application '{self.application.name}': {len(self.functions)} functions given for "
-                f"{len(self.application)} stages, expected one each"
-            )
-
-
-class _Request:
-    __slots__ = ("application", "deadline", "key", "left", "ran_on", "ready")
-
-    def __init__(self, key: int, application: int, deadline: float, stages: int) -> None:
-        self.key = key
-        self.application = application
-        self.deadline = deadline
-        self.left = stages
-        self.ran_on = [NOWHERE] * stages
-        self.ready = [0.0] * stages
-
-
-class _Job(NamedTuple):
-    request: _Request
-    since: float
-    sources: tuple[int, ...]
-
-
-@dataclass(slots=True)
-class _StageQueue:
-    """The waiting jobs of a stage and all that a decision needs to know of it."""
-
-    application: int
-    stage: int
-    decider: QueueConfigurator
-    fetches: Fetches
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    function: int
-    group_head: int
-    most_jobs: int
-    home: int
-    jobs: deque[_Job] = field(default_factory=deque)
-    recent: deque[float] = field(default_factory=deque)
-    wakes_at: float = -1.0
 
 
 class _Task(NamedTuple):
     queue: int
-    requests: tuple[_Request, ...]
+    jobs: tuple[Job, ...]
     dispatch: Dispatch
     container: int
     profile_seconds: float
@@ -126,15 +88,13 @@ class ServerlessEngine:
         self._applications = applications
         self._workflows = [served.application.workflow for served in applications]
         self._order = configurator.turns
-        self._queues: list[_StageQueue] = []
-        self._first_queue: list[int] = []
-        for number, served in enumerate(applications):
-            decider = configurator.prepare(served.application, platform, draws)
-            self._first_queue.append(len(self._queues))
-            self._queues += _queues_of(number, served, decider, platform, invokers)
-        self._lengths = [0] * len(self._queues)
-        self._waiting = [0] * len(functions)
-        self._turns = Turns(len(self._queues))
+        self._requests: dict[int, RequestInProgress] = {}
+        self._expiring: list[tuple[float, int]] = []
+        self._queues = StageQueues(len(functions))
+        for served in applications:
+            self._queues.add(served, configurator.prepare(served.application, platform, draws), platform, invokers)
+        self._lengths = self._queues.lengths
+        self._turns = Turns(len(self._lengths))
         self._tasks: dict[int, _Task] = {}
         self._next_task = 0
         most = platform.gpu or platform.cpu
@@ -143,6 +103,9 @@ class ServerlessEngine:
         profiles = [profile for served in applications for profile in served.application.profiles]
         self._least = (min(int(each.cpu.min()) for each in profiles), min(int(each.gpu.min()) for each in profiles))
         self._is_full = False
+        self._absent: set[int] = set()
+        self._was_lost = False
+        self._least_times: dict[int, float] = {}
         self._seconds: dict[tuple[int, int, int, int, int], float] = {}
         self._now = 0.0
         self._commands: list[Command] = []
@@ -167,7 +130,11 @@ class ServerlessEngine:
             elif isinstance(event, RequestArrived):
                 self._arrived(event)
             elif isinstance(event, ContainerReady):
-                self._container_ready(event)
+                self._containers(event).ready(event.container, now)
+            elif not isinstance(event, TimeReached):
+                _LESS_OFTEN[type(event)](self, event)
+        if self._expiring:
+            self._expire()
         if self._care is not None:
             commands += self._care.time_passed(now)
         self._is_full = not self._has_room()
@@ -180,52 +147,153 @@ class ServerlessEngine:
         return commands
 
     def _arrived(self, event: RequestArrived) -> None:
-        application = self._applications[event.application].application
-        request = _Request(event.key, event.application, event.deadline, len(application))
+        key, number, deadline, expires = event
+        if key in self._requests:
+            raise FairwayError(f"request {key} arrives, but is here already")
+        application = self._applications[number].application
+        if expires < math.inf:
+            least = self._least_seconds(number)
+            if self._now + least > expires:
+                left = max(expires - self._now, 0.0)
+                self._commands.append(
+                    Refuse(key, f"it would take {least:.3g} s at least, but has {left:.3g} s", HOPELESS)
+                )
+                return
+            heappush(self._expiring, (expires, key))
+        request = RequestInProgress(key, number, min(deadline, expires), len(application))
+        self._requests[key] = request
         for entry in application.entries:
-            self._join(request, entry)
-            queue = self._queues[self._first_queue[event.application] + entry]
+            self._queues.join(request, entry, self._now)
+            queue_number = self._queues.first[number] + entry
+            queue = self._queues.all[queue_number]
             if self._care is not None and queue.function >= 0:
-                number = self._first_queue[event.application] + entry
-                self._commands += self._care.entry_arrived(number, queue.function, queue.home, self._now)
+                self._commands += self._care.entry_arrived(queue_number, queue.function, queue.home, self._now)
+
+    def _least_seconds(self, number: int) -> float:
+        """How long a request takes if it is alone and everything is there."""
+        found = self._least_times.get(number)
+        if found is None:
+            application = self._applications[number].application
+            planned = self._queues.all[self._queues.first[number]].fetches.planned
+            fastest = [float(each.seconds.min()) + planned(stage) for stage, each in enumerate(application.profiles)]
+            found = self._least_times[number] = application.workflow.critical_path(fastest).seconds
+        return found
 
     def _task_done(self, event: TaskDone) -> None:
         task = self._tasks.pop(event.task, None)
         if task is None:
             raise FairwayError(f"task {event.task} has ended, but it was never started or had ended before")
-        queue = self._queues[task.queue]
+        queue = self._queues.all[task.queue]
         configuration, _, invoker, _ = task.dispatch
         self.invokers.give(invoker, configuration.cpu, configuration.gpu)
         if task.container != NO_CONTAINER and self._care is not None:
             self._care.containers.release(task.container, self._now)
-        self.noise.add(event.run_seconds, task.profile_seconds)
+        if not event.failed:  # a batch that was repeated one by one says nothing of its time
+            self.noise.add(event.run_seconds, task.profile_seconds)
+        failed = dict(event.failed)
         predecessors = self._workflows[queue.application].predecessors
-        for request in task.requests:
+        for job in task.jobs:
+            request = job.request
+            if job.attempt != request.attempt:
+                continue
+            if request.key in failed:
+                self._refuse(request, failed[request.key], FAILED)
+                continue
             request.ran_on[queue.stage] = invoker
             request.left -= 1
             if not request.left:
+                del self._requests[request.key]
                 self._commands.append(Reply(request.key))
             for successor in queue.after:
                 if all(request.ran_on[other] != NOWHERE for other in predecessors[successor]):
-                    self._join(request, successor)
+                    self._queues.join(request, successor, self._now)
 
-    def _container_ready(self, event: ContainerReady) -> None:
+    def _containers(self, event: ContainerReady | ContainerFailed) -> Containers:
         if self._care is None:
-            raise FairwayError(f"container {event.container} is ready, but all functions are warm")
-        self._care.containers.ready(event.container, self._now)
+            what = "is ready" if isinstance(event, ContainerReady) else "has failed"
+            raise FairwayError(f"container {event.container} {what}, but all functions are warm")
+        return self._care.containers
 
-    def _join(self, request: _Request, stage: int) -> None:
-        number = self._first_queue[request.application] + stage
-        queue = self._queues[number]
-        request.ready[stage] = self._now
-        queue.jobs.append(_Job(request, self._now, tuple(request.ran_on[other] for other in queue.before)))
-        queue.recent.append(self._now)
-        self._lengths[number] += 1
-        if queue.function >= 0:
-            self._waiting[queue.function] += 1
+    def _container_failed(self, event: ContainerFailed) -> None:
+        """Unless another container of the function has come to be, all who wait for one are told."""
+        containers = self._containers(event)
+        function = containers.fail(event.container).function
+        if containers.idle[function].any() or containers.busy[function].any():
+            return
+        for queue in self._queues.all:
+            if queue.function == function:
+                for job in list(queue.jobs):
+                    self._refuse(job.request, event.reason, FAILED)
+
+    def _invoker_lost(self, event: InvokerLost) -> None:
+        invoker = event.invoker
+        if invoker in self._absent:
+            return
+        self._absent.add(invoker)
+        self.invokers.leave(invoker)
+        if self._care is not None:
+            self._care.invoker_lost(invoker)
+            # What was wanted of it a moment ago is not wanted of the one that takes its place.
+            self._commands[:] = [
+                each
+                for each in self._commands
+                if not isinstance(each, StartContainer | StopContainer) or each.invoker != invoker
+            ]
+        lost = [key for key, task in self._tasks.items() if task.dispatch.invoker == invoker]
+        tasks = [self._tasks.pop(key) for key in lost]
+        for request in [job.request for task in tasks for job in task.jobs if job.counts]:
+            request.losses += 1
+            self._was_lost = True
+            if request.losses == MOST_LOSSES:  # it may have had several tasks there
+                reason = f"workers that ran it were lost {request.losses} times, so it is not tried again"
+                self._refuse(request, reason, FAILED)
+        again = [request for request in self._requests.values() if invoker in request.ran_on]
+        for request in reversed(again):
+            self._leave(request)
+            request.restart()
+            self._commands.append(Restarted(request.key))
+            for entry in self._applications[request.application].application.entries:
+                self._queues.join(request, entry, self._now, in_front=True)
+        for task in reversed(tasks):
+            self._queues.put_back(task.queue, [job for job in task.jobs if job.counts])
+
+    def _invoker_joined(self, event: InvokerJoined) -> None:
+        invoker = event.invoker
+        if invoker not in self._absent:
+            raise FairwayError(f"invoker {invoker} joins, but is here already")
+        self._absent.discard(invoker)
+        self.invokers.join(invoker)
+        if self._care is not None:
+            self._commands += self._care.invoker_joined(invoker, event.functions, self._now)
+
+    def _cancelled(self, event: Cancelled) -> None:
+        request = self._requests.get(event.key)
+        if request is not None:
+            self._drop(request)
+
+    def _expire(self) -> None:
+        """Refuse those that nobody waits for any more."""
+        while self._expiring and self._expiring[0][0] < self._now:
+            request = self._requests.get(heappop(self._expiring)[1])
+            if request is not None:
+                self._refuse(request, "its time was over before its result was there", LATE)
+
+    def _refuse(self, request: RequestInProgress, reason: str, code: str) -> None:
+        self._commands.append(Refuse(request.key, reason, code))
+        self._drop(request)
+
+    def _drop(self, request: RequestInProgress) -> None:
+        """Forget a request; what runs for it ends for nothing."""
+        del self._requests[request.key]
+        self._leave(request)
+        request.end()
+
+    def _leave(self, request: RequestInProgress) -> None:
+        for number in self._queues.leave(request):
+            self._turns.emptied(number)
 
     def _seconds_left(self, number: int) -> float:
-        return self._queues[number].jobs[0].request.deadline - self._now
+        return self._queues.all[number].jobs[0].request.deadline - self._now
 
     def _has_room(self) -> bool:
         cpu, gpu = self._least
@@ -235,7 +303,7 @@ class ServerlessEngine:
         """Let the configurator decide for a queue, and do it; whether a task has started."""
         if self._is_full:
             return False
-        queue = self._queues[number]
+        queue = self._queues.all[number]
         jobs, recent, now = queue.jobs, queue.recent, self._now
         while recent and recent[0] <= now - RATE_WINDOW_SECONDS:
             recent.popleft()
@@ -268,14 +336,14 @@ class ServerlessEngine:
             self._wake(queue, now + max(decision.seconds, _SHORTEST_WAIT))
         return False
 
-    def _wake(self, queue: _StageQueue, at: float) -> None:
+    def _wake(self, queue: StageQueue, at: float) -> None:
         if abs(at - queue.wakes_at) > _SHORTEST_WAIT / 2:
             queue.wakes_at = at
             self._commands.append(Wake(at))
 
     def _start_in_container(self, number: int, asked: Queue, decision: Dispatch) -> bool:
         """Start a task where a container is idle; else have one created, and let the jobs wait."""
-        queue, care = self._queues[number], self._care
+        queue, care = self._queues.all[number], self._care
         assert care is not None
         container = care.containers.take(queue.function, decision.invoker)
         if container is None and asked.warm is not None and asked.warm.any():
@@ -302,7 +370,7 @@ class ServerlessEngine:
             self._start(number, decision, begun, cold=True)
         return begun is not None
 
-    def _profile_seconds(self, queue: _StageQueue, count: int, cpu: int, gpu: int) -> float:
+    def _profile_seconds(self, queue: StageQueue, count: int, cpu: int, gpu: int) -> float:
         key = (queue.application, queue.stage, count, cpu, gpu)
         seconds = self._seconds.get(key)
         if seconds is None:
@@ -310,18 +378,18 @@ class ServerlessEngine:
             seconds = self._seconds[key] = profile.seconds_of(count, cpu, gpu)
         return seconds
 
-    def _begin_container(self, queue: _StageQueue, invoker: int) -> None:
+    def _begin_container(self, queue: StageQueue, invoker: int) -> None:
         assert self._care is not None
-        self._commands += self._care.job_waits(queue.function, self._waiting[queue.function], invoker, self._now)
+        self._commands += self._care.job_waits(queue.function, self._queues.waiting[queue.function], invoker, self._now)
 
     def _start(self, number: int, dispatch: Dispatch, container: int, *, cold: bool) -> None:
-        queue = self._queues[number]
+        queue = self._queues.all[number]
+        if self._was_lost:
+            dispatch = dispatch._replace(jobs=_together(queue.jobs, dispatch.jobs))
         configuration, count, invoker, _ = dispatch
-        requests = []
         fetch, local = 0.0, 0
-        for _ in range(count):
-            job = queue.jobs.popleft()
-            requests.append(job.request)
+        jobs = self._queues.take(number, count)
+        for job in jobs:
             if not job.sources:
                 own = queue.fetches.entry[queue.stage]
             elif all(source == invoker for source in job.sources):
@@ -330,51 +398,36 @@ class ServerlessEngine:
             else:
                 own = queue.fetches.remote[queue.stage]
             fetch = max(fetch, own)
-        self._lengths[number] -= count
-        if queue.function >= 0:
-            self._waiting[queue.function] -= count
         self.invokers.take(invoker, configuration.cpu, configuration.gpu)
         self._is_full = not self._has_room()
         seconds = self._profile_seconds(queue, count, configuration.cpu, configuration.gpu)
         key = self._next_task
         self._next_task += 1
-        self._tasks[key] = _Task(number, tuple(requests), dispatch, container, seconds)
-        keys = tuple(request.key for request in requests)
-        self._commands.append(
-            StartTask(key, queue.application, queue.stage, keys, dispatch, fetch, seconds, local, container, cold)
-        )
+        self._tasks[key] = made(_Task, (number, jobs, dispatch, container, seconds))
+        keys = tuple([job.request.key for job in jobs])
+        waited = tuple([self._now - job.since for job in jobs])
+        what = (key, queue.application, queue.stage, keys, dispatch, fetch, seconds, local, container, cold, waited)
+        self._commands.append(made(StartTask, what))
         if self._care is not None and queue.function >= 0:
             functions = self._applications[queue.application].functions
             after = [functions[stage] for stage in queue.after if functions[stage] >= 0]
             self._commands += self._care.task_started(queue.function, invoker, after, seconds, self._now)
 
 
-def _queues_of(
-    number: int, served: ServedApplication, decider: QueueConfigurator, platform: Platform, invokers: int
-) -> list[_StageQueue]:
-    application = served.application
-    fetches = Fetches.of(application, platform)
-    heads = list(range(len(application)))
-    shares = getattr(decider, "shares", None)  # only who plans in groups has any
-    if isinstance(shares, Shares):
-        for group in shares.groups:
-            for stage in group:
-                heads[stage] = group[0]
-    return [
-        _StageQueue(
-            number,
-            stage,
-            decider,
-            fetches,
-            application.workflow.predecessors[stage],
-            application.workflow.successors[stage],
-            served.functions[stage],
-            heads[stage],
-            int(application.profiles[stage].batch.max()),
-            home_of(application.key, invokers),
-        )
-        for stage in range(len(application))
-    ]
+_LESS_OFTEN: dict[type, Callable[[ServerlessEngine, Any], None]] = {
+    Cancelled: ServerlessEngine._cancelled,
+    ContainerFailed: ServerlessEngine._container_failed,
+    InvokerLost: ServerlessEngine._invoker_lost,
+    InvokerJoined: ServerlessEngine._invoker_joined,
+}
+
+
+def _together(jobs: Iterable[Job], count: int) -> int:
+    """How many of the oldest jobs may share a task: one that was on an invoker when that was lost runs alone."""
+    for position, job in enumerate(islice(jobs, count)):
+        if job.request.losses:
+            return max(position, 1)
+    return count
 
 
 __all__ = ["ContainerRule", "Function", "ServedApplication", "ServerlessEngine"]

@@ -5,6 +5,10 @@ Every worker has one, and all are alike: whichever receives a request plans it f
 of the others (`ingress`); whoever finishes a task decides where the tasks go that take its output. One task runs at a
 time; models for the next ones are copied meanwhile.
 
+A task whose turn has come takes along others that wait for the same stage of the same workflow, as many as floor 2
+allows (`batch_rule`): they are its mates, and run with it as a batch. Nobody waits for mates to come: a batch is made
+of those that are there anyway.
+
 When a worker is lost, each ingress plans again what it had of the requests received there. A task may then run twice,
 but a reply is given once. The requests received by a lost worker itself fail: whoever sent them has to ask another
 worker, and everybody drops what they hold of them.
@@ -15,10 +19,12 @@ An engine whose number is `OUTSIDE` has no accelerator: it only plans, for a clu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
+from fairway.engine.batch_rule import GraphBatches
 from fairway.engine.flow import Flow
 from fairway.engine.ingress import Ingress, ServingError
 from fairway.engine.serving_messages import (
@@ -36,6 +42,7 @@ from fairway.engine.serving_messages import (
     Forget,
     InputsArrived,
     Load,
+    Mate,
     ModelFailed,
     ModelLoaded,
     PeerJoined,
@@ -54,7 +61,6 @@ from fairway.engine.serving_messages import (
     StageMoved,
     StageStuck,
     TaskDone,
-    TaskFailed,
     TimePassed,
 )
 from fairway.engine.stage_facts import StageFacts
@@ -87,7 +93,8 @@ class ServingEngineOptions:
     `epoch` is larger each time that a worker comes back, and makes the numbers of its runs and copies its own.
     `most_attempts`: a request that has been planned so often, since workers were lost each time, is refused: it may be
     what they die of. `watches_time`: it compares how long tasks take with what was expected, and wants to be told when
-    it is `due`, so that a worker that is slow, or stuck, does not look idle.
+    it is `due`, so that a worker that is slow, or stuck, does not look idle. `batches` says which workflows have stages
+    that run several requests at once, and how many; the scheduler's rules may forbid it all the same.
     """
 
     recovers: bool = True
@@ -95,6 +102,7 @@ class ServingEngineOptions:
     epoch: int = 0
     most_attempts: float = math.inf
     watches_time: bool = False
+    batches: Mapping[TaskGraph, GraphBatches] = field(default_factory=dict)
 
 
 class ServingEngine:
@@ -104,6 +112,7 @@ class ServingEngine:
     """
 
     __slots__ = (
+        "_batches",
         "_began",
         "_copied_until",
         "_copies",
@@ -157,6 +166,7 @@ class ServingEngine:
         self.now = -math.inf
         self.due = math.inf
         self.out: list[Command] = []
+        self._batches = options.batches if rules.batches else {}
         self._watches_time = options.watches_time
         self._began = -math.inf
         self._recovers = options.recovers
@@ -206,7 +216,11 @@ class ServingEngine:
         """The numbers of a graph for this worker."""
         facts = self._facts.get(graph)
         if facts is None:
-            facts = self._facts[graph] = StageFacts.of(graph, self.me)
+            facts = StageFacts.of(graph, self.me)
+            batches = self._batches.get(graph)
+            if batches is not None:
+                facts = replace(facts, batches=batches[self.me])
+            self._facts[graph] = facts
         return facts
 
     def view(self) -> View:
@@ -293,6 +307,8 @@ class ServingEngine:
                 self._row_changed = True
                 self._give_up(task.flow, task.stage, "its time was over before it could run", LATE)
                 continue
+            if task.facts.batches is not None and len(queue):
+                self._gather_mates(task)
             found = NO_MODEL
             for model in task.models:
                 if model not in memory.held:
@@ -304,11 +320,14 @@ class ServingEngine:
                     evict, fetch, prefetch = memory.prepare(task.models, queue.models())
                 except DoesNotFitError as error:
                     self.load.drop(task.seconds)
-                    self._give_up(task.flow, task.stage, str(error))
+                    for each in (task, *task.mates):
+                        self._give_up(each.flow, each.stage, str(error))
                     continue
                 if evict or fetch or prefetch:
                     self._change_memory(evict, fetch + prefetch)
             task.turn, task.found = now, found
+            for mate in task.mates:
+                mate.turn, mate.found = now, PARTIAL if found == MISS else found  # for them it is on its way
             self.running = task
             self._row_changed = True
             if found in _RUNS_AT_ONCE:
@@ -327,6 +346,35 @@ class ServingEngine:
                 if self._watches_time:
                     self.due = self._overdue()
             return
+
+    def _gather_mates(self, task: Task) -> None:
+        """Let others that wait for the stage of a task run with it; what they take together is then its time."""
+        batches = task.facts.batches[task.stage] if task.facts.batches is not None else None
+        if batches is None:
+            return
+        queue, load, mates, now = self.queue, self.load, task.mates, self.now
+        room = len(batches) - 1 - len(mates)
+        in_time = (other for other in queue.alike(task) if other.flow.request.deadline >= now)
+        found = tuple(islice(in_time, room))
+        count, seconds = batches[len(mates) + len(found)]
+        more = found[: count - 1 - len(mates)]
+        if not more:
+            return
+        for mate in more:
+            queue.drop(mate)
+            load.drop(mate.seconds)
+            mate.turn, mate.found = now, HIT
+        task.mates = mates + more
+        # To the load they are one task, which waits, or has begun to, from now on.
+        if self.running is task:
+            load.finish()
+            load.enqueue(seconds)
+            load.start(seconds, now)
+        else:
+            load.drop(task.seconds)
+            load.enqueue(seconds)
+        task.seconds = seconds
+        self._row_changed = True
 
     def _overdue(self) -> float:
         """When the task that starts now has taken twice as long as expected."""
@@ -353,7 +401,11 @@ class ServingEngine:
         self._began = self.now
         self._numbers += 1
         self._run = self._numbers
-        self.out.append(made(Run, (self._run, task.flow, task.stage, task.seconds, task.queued, task.turn, task.found)))
+        mates: tuple[Mate, ...] = ()
+        if task.mates:
+            mates = tuple([Mate(each.flow, each.queued, each.turn, each.found) for each in task.mates])
+        fields = (self._run, task.flow, task.stage, task.seconds, task.queued, task.turn, task.found, mates)
+        self.out.append(made(Run, fields))
 
     def _task_done(self, event: TaskDone) -> None:
         task = self.running
@@ -362,9 +414,22 @@ class ServingEngine:
         self.running = None
         self.load.finish()
         self._row_changed = True
+        failed = event.failed
         if self._watches_time:
-            self.load.ran(task.seconds, self._began, self.now)
+            if not failed:  # how long something took that raised says nothing
+                self.load.ran(task.seconds, self._began, self.now)
             self._rest()
+        if not (failed or task.mates):  # by far the most
+            self._pass_on(task)
+            return
+        for position, each in enumerate((task, *task.mates)):
+            if position in failed:
+                self._fail(each, failed[position])
+            else:
+                self._pass_on(each)
+
+    def _pass_on(self, task: Task) -> None:
+        """A task has ended: those that take its output are next, and its ingress hears of it."""
         flow, stage = task.flow, task.stage
         if self._recovers:
             self._keep_output(task)
@@ -408,20 +473,11 @@ class ServingEngine:
         self._tasks.pop((flow.request.key, stage), None)
         self.tell(flow.request.ingress, StageStuck(flow.request.key, reason, code))
 
-    def _task_failed(self, event: TaskFailed) -> None:
-        task = self.running
-        if task is None or event.run != self._run:
-            return
-        self._stop_running(task)
-        if not task.dropped:
-            self._give_up(task.flow, task.stage, event.reason, FAILED)
-
-    def _stop_running(self, task: Task) -> None:
-        self.running = None
+    def _fail(self, task: Task, reason: str) -> None:
+        """A task has no result: its request fails, if anybody still waits for it."""
         self._tasks.pop((task.flow.request.key, task.stage), None)
-        self.load.finish()
-        self._row_changed = True
-        self._rest()
+        if not task.dropped:
+            self._give_up(task.flow, task.stage, reason, FAILED)
 
     # Memory and row
 
@@ -453,8 +509,13 @@ class ServingEngine:
         self.memory.copied(model)
         if model in self._waits_for:
             self._waits_for.discard(model)
-            if not self._waits_for and self.running is not None:
-                self._run_task(self.running)
+            task = self.running
+            if not self._waits_for and task is not None:
+                if task.facts.batches is not None and len(self.queue):  # some may have come meanwhile
+                    self._gather_mates(task)
+                    if self._watches_time:
+                        self.due = self._overdue()
+                self._run_task(task)
 
     def _model_failed(self, event: ModelFailed) -> None:
         copy, model, reason = event
@@ -468,9 +529,11 @@ class ServingEngine:
         task = self.running
         if model in self._waits_for and task is not None:
             self._waits_for.clear()
-            self._stop_running(task)
-            if not task.dropped:
-                self._give_up(task.flow, task.stage, reason, FAILED)
+            self.running = None
+            self.load.finish()
+            self._rest()
+            for each in (task, *task.mates):
+                self._fail(each, reason)
 
     def _publish(self) -> None:
         """Tell the others the load and, if they have changed, the models."""
@@ -531,8 +594,10 @@ class ServingEngine:
             self.queue.drop(task)
             self.load.drop(task.seconds)
             self._row_changed = True
-        if self.running is not None and concerned(self.running.flow):
-            self.running.dropped = True
+        if self.running is not None:
+            for task in (self.running, *self.running.mates):
+                if concerned(task.flow):
+                    task.dropped = True
 
     def _is_over(self, flow: Flow, stage: int) -> bool:
         """Whether a task has ended here before, or nobody waits for it any more."""
@@ -550,7 +615,6 @@ _HANDLERS: dict[type, Callable[[ServingEngine, Any], None]] = {
     Cancelled: lambda engine, event: engine.ingress.cancelled(event),
     TimePassed: ServingEngine._time_passed,
     Pin: ServingEngine._pin,
-    TaskFailed: ServingEngine._task_failed,
     ModelLoaded: ServingEngine._model_loaded,
     ModelFailed: ServingEngine._model_failed,
     PeerLoad: ServingEngine._peer_load,

@@ -9,6 +9,8 @@ million in a simulation.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from fairway.engine.flow import Flow
@@ -69,17 +71,17 @@ class InputsArrived(NamedTuple):
     gathered: bool = False
 
 
+NONE_FAILED: Mapping[int, str] = MappingProxyType({})
+
+
 class TaskDone(NamedTuple):
-    """The task that `Run` asked for has ended; `run` is its number."""
+    """The task that `Run` asked for has ended, and those that ran with it; `run` is its number.
+
+    `failed` are those of them that have no result, and why: 0 is the task itself, 1 the first that ran with it.
+    """
 
     run: int
-
-
-class TaskFailed(NamedTuple):
-    """The task that `Run` asked for has ended without a result."""
-
-    run: int
-    reason: str
+    failed: Mapping[int, str] = NONE_FAILED
 
 
 class ModelLoaded(NamedTuple):
@@ -180,7 +182,6 @@ Event: TypeAlias = (
     | Pin
     | InputsArrived
     | TaskDone
-    | TaskFailed
     | ModelLoaded
     | ModelFailed
     | PeerLoad
@@ -196,11 +197,20 @@ Event: TypeAlias = (
 )
 
 
-class Run(NamedTuple):
-    """Run a task; its models are in memory.
+class Mate(NamedTuple):
+    """A task of another request, for the same stage, that runs together with the one of a `Run`."""
 
-    `seconds` is how long it is expected to take. It joined the queue at `queued`, had its turn at `turn`, and `found`
-    says what it found in memory then.
+    flow: Flow
+    queued: float
+    turn: float
+    found: int
+
+
+class Run(NamedTuple):
+    """Run a task, and its mates at once with it; their models are in memory.
+
+    `seconds` is how long all of it is expected to take. It joined the queue at `queued`, had its turn at `turn`, and
+    `found` says what it found in memory then.
     """
 
     run: int
@@ -210,6 +220,7 @@ class Run(NamedTuple):
     queued: float
     turn: float
     found: int
+    mates: tuple[Mate, ...] = ()
 
 
 class Load(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from fairway.engine.batch_rule import StageBatches
 from fairway.place.graph import TaskGraph
 
 
@@ -13,7 +14,7 @@ class StageFacts:
     """By stage: its seconds on one worker, its models, and the stages whose output it takes, as bits.
 
     `entries` are the stages that take the request itself; `exits` those that nobody takes from, as bits; `after` those
-    that take the output of a stage.
+    that take the output of a stage. `batches` are those of its stages (`batch_rule`), None if all run alone.
     """
 
     seconds: list[float]
@@ -22,6 +23,7 @@ class StageFacts:
     entries: list[int]
     exits: int
     after: tuple[tuple[int, ...], ...]
+    batches: StageBatches | None = None
 
     @classmethod
     def of(cls, graph: TaskGraph, worker: int) -> StageFacts:

@@ -18,7 +18,8 @@ class Task:
     """One task of a request at this worker: what it takes, which inputs have come, and its place in the queue.
 
     Inputs are bits of a whole number, by the stage that they come from. `turn` is when it got the accelerator, and
-    `found` what it found in memory then (`serving_messages`).
+    `found` what it found in memory then (`serving_messages`). `mates` are tasks that run together with this one;
+    `seconds` is then the time of all of them. One that is `dropped` runs for nothing.
     """
 
     __slots__ = (
@@ -27,6 +28,7 @@ class Task:
         "facts",
         "flow",
         "found",
+        "mates",
         "models",
         "place",
         "queued",
@@ -47,6 +49,7 @@ class Task:
         self.queued = queued
         self.place = -1
         self.dropped = False
+        self.mates: tuple[Task, ...] = ()
 
 
 class TaskQueue:
@@ -79,18 +82,24 @@ class TaskQueue:
 
     def take(self) -> Task | None:
         """The first task that can run, which leaves the queue."""
-        ready = self.ready
+        ready, waiting = self.ready, self._waiting
         while ready:
-            place, task = heappop(ready)
-            if not task.dropped:
-                del self._waiting[place]
+            task = waiting.pop(heappop(ready)[0], None)
+            if task is not None:  # else it has left before its turn
                 return task
         return None
 
     def drop(self, task: Task) -> None:
-        """Let a task leave without running."""
-        task.dropped = True
+        """Let a task leave before its turn: it runs together with another one, or not at all."""
         del self._waiting[task.place]
+
+    def alike(self, task: Task) -> Iterator[Task]:
+        """The others that can run and are for the same stage of the same workflow, in order."""
+        stage, graph = task.stage, task.flow.graph
+        is_join = graph.is_join[stage]
+        for other in self._waiting.values():
+            if other.stage == stage and other.flow.graph is graph and (other.arrived < 0 or not is_join):
+                yield other
 
     def models(self) -> Iterator[tuple[int, ...]]:
         """The models of each task in order, for memory that looks ahead."""

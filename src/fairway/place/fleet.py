@@ -1,8 +1,8 @@
 """The workers that tasks are placed on, the models that they may hold and the links between them: what never changes.
 
-A worker is one accelerator that runs one task at a time. Workers and models are numbered in the order in which they are
-given; everything behind this edge knows them by number. A worker that leaves keeps its number and comes back under it
-(`StateTable`).
+A worker is one accelerator that runs one task at a time, or several at once that are for the same stage. Workers and
+models are numbered in the order in which they are given; everything behind this edge knows them by number. A worker
+that leaves keeps its number and comes back under it (`StateTable`).
 """
 
 from __future__ import annotations

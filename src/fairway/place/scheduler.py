@@ -22,15 +22,17 @@ class WorkerRules:
     `gathers_joins`: a task that takes several inputs has them gathered at its planned worker, which then asks
     `next_worker` once more, with `gathered`, and sends them on together. `centralised`: one place that sees every row
     exactly plans all requests, at the price of one more hop. `running_load`: how a running task counts as load.
+    `batches`: tasks that wait for the same stage may run together, where floor 2 finds that it pays.
     """
 
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
     running_load: RunningLoad = "decays"
     gathers_joins: bool = False
     centralised: bool = False
+    batches: bool = True
 
 
-COMPAT_RULES = WorkerRules(memory=MemoryPolicy("fifo", 0, 0), running_load="ignored")
+COMPAT_RULES = WorkerRules(memory=MemoryPolicy("fifo", 0, 0), running_load="ignored", batches=False)
 """How workers behave in the authors' simulator."""
 
 

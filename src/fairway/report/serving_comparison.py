@@ -28,6 +28,12 @@ class Measure:
     of: Callable[[Summary], float | None]
 
 
+def _mean_batch(run: Summary) -> float | None:
+    """Of no interest where each runs alone."""
+    mean: float | None = run.get("mean_batch")
+    return mean if mean is not None and mean > 1 else None
+
+
 MEASURES: tuple[Measure, ...] = (
     Measure("mean slow-down", "mean latency over lower bound", "number", "less", lambda run: run["slowdown"]["mean"]),
     Measure(
@@ -40,6 +46,7 @@ MEASURES: tuple[Measure, ...] = (
         "cache hits", "tasks that found their models in memory", "percent", "more", lambda run: run["cache_hit_rate"]
     ),
     Measure("in time", "requests answered within their SLO", "percent", "more", lambda run: run["slo_hit_rate"]),
+    Measure("batch", "tasks that ran at once, on average", "number", None, _mean_batch),
     Measure("busy", "part of all worker time in which tasks ran", "percent", None, lambda run: run["utilization"]),
     Measure("workers", "workers that ran a task", "number", None, lambda run: run["workers_used"]),
     Measure("energy", "kilojoules of all workers", "joules", "less", lambda run: run["energy_joules"]),

@@ -63,6 +63,7 @@ class ServingSummary(TypedDict):
     cost_dollars: float | None
     cold_starts: int
     evictions: int
+    mean_batch: float | None
     utilization: float | None
     energy_joules: float
     end_seconds: float
@@ -97,6 +98,7 @@ def summarize_serving(record: ServingRecord) -> ServingSummary:
         "cost_dollars": cost_dollars(record),
         "cold_starts": int(workers.misses.sum()),
         "evictions": int(workers.evictions.sum()),
+        "mean_batch": None if workers.runs is None else _part(int(workers.tasks.sum()), int(workers.runs.sum())),
         "utilization": utilization(record),
         "energy_joules": energy_joules(record),
         "end_seconds": record.end_seconds,

@@ -63,7 +63,8 @@ class RequestColumns:
 class WorkerColumns:
     """One entry per worker: how long it ran tasks and copied models, how many tasks, and how they found their models.
 
-    `hits` found all models in memory, `partial` found one on its way, `misses` had to fetch one.
+    `hits` found all models in memory, `partial` found one on its way, `misses` had to fetch one. `runs` is in how many
+    runs the tasks ran: fewer than tasks where several ran together; None where that is not known.
     """
 
     names: tuple[str, ...]
@@ -76,11 +77,15 @@ class WorkerColumns:
     misses: IntArray
     fetches: IntArray
     evictions: IntArray
+    runs: IntArray | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class RunColumns:
-    """One entry per task that ran: it joined the queue at `queued`, had its turn at `turn` and ran from `start` on."""
+    """One entry per task that ran: it joined the queue at `queued`, had its turn at `turn` and ran from `start` on.
+
+    `batch` is how many ran together, itself counted; None where that is not known.
+    """
 
     worker: IntArray
     request: IntArray
@@ -90,6 +95,7 @@ class RunColumns:
     turn: FloatArray
     start: FloatArray
     end: FloatArray
+    batch: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.worker)

@@ -6,10 +6,11 @@ A chart shows a bounded number of workers and stretches, so what does not fit is
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import plotly.graph_objects as go
 
 from fairway.report.serving_charts import ServingShown
-from fairway.report.serving_record import FloatArray, IntArray
+from fairway.report.serving_record import FloatArray, IntArray, RunColumns
 from fairway.report.training_charts import Figure, plotly_text, short
 from fairway.report.training_details import JOB_COLOURS, OTHER_COLOUR
 
@@ -36,8 +37,10 @@ def timeline(run: ServingShown) -> Figure | None:
         if not len(mine):
             continue
         told = [
-            f"{plotly_text(facts.name)}, {plotly_text(facts.stages[stage])}, request {request}"
-            for stage, request in zip(tasks.stage[mine].tolist(), tasks.request[mine].tolist(), strict=True)
+            f"{plotly_text(facts.name)}, {plotly_text(facts.stages[stage])}, request {request}{together}"
+            for stage, request, together in zip(
+                tasks.stage[mine].tolist(), tasks.request[mine].tolist(), _together(tasks, mine), strict=True
+            )
         ]
         colour = JOB_COLOURS[number] if number < len(JOB_COLOURS) else OTHER_COLOUR
         x, y, text = _stretches(tasks.start[mine], tasks.end[mine], tasks.worker[mine], told)
@@ -78,6 +81,13 @@ def drawn_until(run: ServingShown) -> float:
     tasks = run.record.runs
     starts = np.sort(tasks.start[tasks.worker < MOST_WORKERS])
     return float(starts[MOST_STRETCHES]) if len(starts) > MOST_STRETCHES else run.record.end_seconds
+
+
+def _together(tasks: RunColumns, which: npt.NDArray[np.intp]) -> list[str]:
+    """How many others each task ran with, where there were any."""
+    if tasks.batch is None:
+        return [""] * len(which)
+    return [f" in a batch of {size}" if size > 1 else "" for size in tasks.batch[which].tolist()]
 
 
 def _stretches(

@@ -1,27 +1,19 @@
 """Configurators, such as ESG, on a scenario of models and workers: a worker is an invoker with one slice.
 
-The configurations of a stage are its batch sizes on the worker's accelerator; where a scenario has times for single
-requests only, as `compass-edge` has, there is one. A model in an accelerator's memory is a container: one is as large
-as its model and is created in the time that the model takes from the host, one after the other; as many as fit are
+What that means is in `fairway.engine.workers_as_invokers`. Models are copied one after the other; as many as fit are
 kept, and the longest unused goes first. A task whose model is missing waits in its queue, and the worker runs others
-meanwhile. Data takes as long as between workers of different hosts, or no time on the same worker. Workers have to be
-alike.
+meanwhile. Workers have to be alike.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from fairway.configure.application import Application
-from fairway.configure.configuration import Configuration, Prices
-from fairway.configure.platform import Platform, Transfers
-from fairway.configure.profile import Profile
 from fairway.engine.containers import ContainerRule
-from fairway.engine.serverless import Function, ServedApplication
+from fairway.engine.workers_as_invokers import workers_as_invokers
 from fairway.errors import InputError
 from fairway.place.fleet import Worker
 from fairway.report.serverless_record import ServerlessRecord
@@ -40,7 +32,6 @@ from fairway.sim.scenario import Scenario
 from fairway.sim.serverless import Progress, ServerlessOptions, simulate_serverless
 from fairway.sim.serverless_scenario import ServerlessArrivals, ServerlessScenario
 from fairway.sim.serving import ServingOptions
-from fairway.workflows import Stage, Workflow, models_of
 
 _DRAIN_SECONDS = 3600.0
 
@@ -93,38 +84,22 @@ def _the_worker(scenario: Scenario) -> Worker:
 
 
 def _on_invokers(scenario: Scenario, worker: Worker, options: ServingOptions, *, copies: bool) -> ServerlessScenario:
-    links = scenario.links
-    models = list(models_of(scenario.workflows).values())
-    cold = [links.to_load(model) for model in models]
-    functions = tuple(
-        Function(model.name, seconds, model.bytes, links.to_host(model.bytes) if copies else 0.0)
-        for model, seconds in zip(models, cold, strict=True)
+    invoked = workers_as_invokers(
+        scenario.workflows,
+        [options.slo_scale * scenario.slo_of(workflow) for workflow in scenario.workflows],
+        worker.accelerator,
+        scenario.links,
+        noise=options.noise,
+        eviction_copies=copies,
     )
-    numbers = {model.name: number for number, model in enumerate(models)}
-    whole = 2 / links.to_host_bandwidth + 1 / links.network_bandwidth
-    transfers = Transfers(math.inf, 2 / whole, (links.network_latency + 2 * links.copy_latency) / 2)
-    noise = math.sqrt(math.log1p(options.noise**2))
-    platform = Platform(Prices(0.0, 1.0), transfers, 0.0, 1, 1, noise)
-    served = []
-    for key, workflow in enumerate(scenario.workflows):
-        profiles = tuple(_profile(workflow, stage, worker) for stage in workflow.stages)
-        slo = options.slo_scale * scenario.slo_of(workflow)
-        own = tuple(numbers[stage.models[0]] if stage.models else -1 for stage in workflow.stages)
-        waits = tuple(cold[number] if number >= 0 else 0.0 for number in own)
-        served.append(ServedApplication(Application(workflow, profiles, slo, waits, key), own))
     return ServerlessScenario(
-        scenario.name, tuple(served), functions, platform, len(scenario.workers), one_at_a_time=True
+        scenario.name,
+        invoked.applications,
+        invoked.functions,
+        invoked.platform,
+        len(scenario.workers),
+        one_at_a_time=True,
     )
-
-
-def _profile(workflow: Workflow, stage: Stage, worker: Worker) -> Profile:
-    if len(stage.models) > 1:
-        raise InputError(
-            f"workflows.{workflow.name}: stage '{stage.name}' has {len(stage.models)} models; a scheduler that chooses "
-            "configurations needs at most one for each stage"
-        )
-    times = stage.seconds.get(worker.accelerator, stage.seconds.get("*", {}))
-    return Profile.of({Configuration(batch, 1, 1): seconds for batch, seconds in times.items()})
 
 
 def _record(

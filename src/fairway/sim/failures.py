@@ -34,12 +34,13 @@ class Failure:
 class Failures:
     """The failures of a run, and the clients that may have to ask again.
 
-    `asked` has, by key, the request and the worker that was asked; `runs_until` when the task of a worker ends.
+    `asked` has, by key, the request and the worker that was asked; `runs_until` when what runs on a worker ends, and
+    how many tasks that are.
     """
 
     def __init__(self, world: World, failures: tuple[Failure, ...], detection_seconds: float) -> None:
         self.asked: dict[int, tuple[int, int]] = {}
-        self.runs_until: dict[int, float] = {}
+        self.runs_until: dict[int, tuple[float, int]] = {}
         self._world = world
         self._detection_seconds = detection_seconds
         self._noticed: set[int] = set()
@@ -63,9 +64,9 @@ class Failures:
         if world.engines[worker] is None:
             return
         world.engines[worker] = None
-        until = self.runs_until.pop(worker, 0.0)
+        until, tasks = self.runs_until.pop(worker, (0.0, 0))
         if until > world.now:
-            world.recorder.cut(worker, world.now, until)
+            world.recorder.cut(worker, world.now, until, tasks)
         noticed = world.now + self._detection_seconds
         world.at(noticed, -2, partial(self._notice, worker), URGENT)
         if failure.back_at is not None:

@@ -6,9 +6,10 @@ another number of workers: its workers are then repeated in order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from fairway.engine.batch_rule import GraphBatches, graph_batches
 from fairway.errors import InputError
 from fairway.place.fleet import Fleet, Worker
 from fairway.place.graph import TaskGraph
@@ -60,6 +61,19 @@ class Scenario:
             except InputError as error:
                 raise InputError(f"workflows.{workflow.name}.{error}") from None
         return tuple(graphs)
+
+    def batches(self, graphs: Iterable[TaskGraph], slo_scale: float = 1.0) -> dict[TaskGraph, GraphBatches]:
+        """How many requests run together in the stages of each workflow that has such stages.
+
+        Only an SLO that the scenario gives limits them, as in a live system.
+        """
+        batches = {}
+        for graph in graphs:
+            slo = self.slo_seconds.get(graph.workflow.name)
+            found = graph_batches(graph, None if slo is None else slo_scale * slo)
+            if found is not None:
+                batches[graph] = found
+        return batches
 
     def slo_of(self, workflow: Workflow) -> float:
         """Within how many seconds a request for a workflow should be done."""

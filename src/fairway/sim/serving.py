@@ -17,10 +17,12 @@ import numpy as np
 
 from fairway.engine.serving import ServingEngine, ServingEngineOptions
 from fairway.engine.serving_messages import (
+    NONE_FAILED,
     Command,
     Event,
     Evict,
     Load,
+    Mate,
     ModelLoaded,
     Refuse,
     Reply,
@@ -129,7 +131,11 @@ class World:
         self.hardware = Hardware(fleet, self.recorder, eviction_copies=copies, nic_queues=options.nic_queues)
         self.now = 0.0
         self.events = 0
-        self._engine_options = ServingEngineOptions(recovers=bool(options.failures), publishes=False)
+        self._engine_options = ServingEngineOptions(
+            recovers=bool(options.failures),
+            publishes=False,
+            batches=scenario.batches(self.graphs, options.slo_scale) if chosen.rules.batches else {},
+        )
         # The last is that of the one place that plans, if there is one: Python's own -1, as OUTSIDE is.
         self.engines: list[ServingEngine | None] = [self.engine(worker) for worker in range(len(fleet))]
         self.engines.append(self.engine(OUTSIDE) if self.centralised else None)
@@ -190,13 +196,16 @@ class World:
                 to, message = command
                 heappush(heap, (hardware.arrival(now, worker, to, message), NORMAL, number, to, message))
             elif kind is Run:
-                run, flow, stage, seconds, queued, turn, found = command
-                request = self._owner[flow.request.key]
-                end = now + (seconds if self._work is None else seconds * self._work[request][stage])
-                self.recorder.ran(worker, request, stage, found, queued, turn, now, end)
+                run, flow, stage, seconds, queued, turn, found, mates = command
+                if mates:
+                    end = self._run_together(worker, command)
+                else:
+                    request = self._owner[flow.request.key]
+                    end = now + (seconds if self._work is None else seconds * self._work[request][stage])
+                    self.recorder.ran(worker, request, stage, found, queued, turn, now, end)
                 if self._failures is not None:
-                    self._failures.runs_until[worker] = end
-                heappush(heap, (end, NORMAL, number, worker, made(TaskDone, (run,))))
+                    self._failures.runs_until[worker] = (end, 1 + len(mates))
+                heappush(heap, (end, NORMAL, number, worker, made(TaskDone, (run, NONE_FAILED))))
             elif kind is Load:
                 there = hardware.load(now, worker, command.model)
                 heappush(heap, (there, NORMAL, number, worker, made(ModelLoaded, command)))
@@ -207,6 +216,17 @@ class World:
             elif kind is Refuse:
                 self.recorder.refused(command.reason)
                 self._end(command.key, np.nan, RequestOutcome.REFUSED)
+
+    def _run_together(self, worker: int, run: Run) -> float:
+        """Run a task and its mates at once; when they end. More than expected is the mean of what each has of that."""
+        together: list[Run | Mate] = [run, *run.mates]
+        members = [(self._owner[each.flow.request.key], each.found, each.queued, each.turn) for each in together]
+        seconds = run.seconds
+        if self._work is not None:
+            seconds *= sum(self._work[request][run.stage] for request, *_ in members) / len(members)
+        end = self.now + seconds
+        self.recorder.ran_together(worker, run.stage, self.now, end, members)
+        return end
 
     def tell(self, worker: int, event: Event) -> None:
         """Let an engine get a message at once."""

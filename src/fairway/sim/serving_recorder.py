@@ -31,6 +31,7 @@ class ServingRecorder:
     __slots__ = (
         "_copies",
         "_runs",
+        "along",
         "asked",
         "busy_seconds",
         "copy_seconds",
@@ -51,6 +52,7 @@ class ServingRecorder:
         self.busy_seconds = [0.0] * workers
         self.copy_seconds = [0.0] * workers
         self.cut_short = [0] * workers
+        self.along = [0] * workers
         self.fetches = [0] * workers
         self.evictions = [0] * workers
         # Misses, hits, partial and, last as its number is -1, without a model: the numbers of `serving_messages`.
@@ -61,7 +63,7 @@ class ServingRecorder:
         self.decision_seconds = array("d")
         self.refusals: list[str] = []
         self.seen: list[tuple[float, float, float]] = []
-        self._runs: list[tuple[int, int, int, int, float, float, float, float]] = []
+        self._runs: list[tuple[int, int, int, int, float, float, float, float, int]] = []
         self._copies: list[tuple[int, int, bool, float, float]] = []
 
     def ran(
@@ -71,15 +73,29 @@ class ServingRecorder:
         self.busy_seconds[worker] += end - start
         self.found[found][worker] += 1
         if self.keep:
-            self._runs.append((worker, request, stage, found, queued, turn, start, end))
+            self._runs.append((worker, request, stage, found, queued, turn, start, end, 1))
 
-    def cut(self, worker: int, at: float, end: float) -> None:
-        """A task that was to run until `end` stopped with its worker."""
+    def ran_together(
+        self, worker: int, stage: int, start: float, end: float, members: Sequence[tuple[int, int, float, float]]
+    ) -> None:
+        """Several tasks run at once; of each, the request, what it found, when it joined the queue and its turn."""
+        self.busy_seconds[worker] += end - start
+        self.along[worker] += len(members) - 1
+        for request, found, queued, turn in members:
+            self.found[found][worker] += 1
+            if self.keep:
+                self._runs.append((worker, request, stage, found, queued, turn, start, end, len(members)))
+
+    def cut(self, worker: int, at: float, end: float, tasks: int = 1) -> None:
+        """Tasks that were to run until `end`, together if they are several, stopped with their worker."""
         self.busy_seconds[worker] -= end - at
-        self.cut_short[worker] += 1
+        self.cut_short[worker] += tasks
+        self.along[worker] -= tasks - 1
         if self.keep:
-            last = max(position for position, run in enumerate(self._runs) if run[0] == worker)
-            self._runs[last] = (*self._runs[last][:-1], at)
+            own = [position for position, run in enumerate(self._runs) if run[0] == worker]
+            for position in own[-tasks:]:
+                run = self._runs[position]
+                self._runs[position] = (*run[:7], at, run[8])
 
     def fetched(self, worker: int, model: int, start: float, end: float) -> None:
         """A model is copied to a worker's accelerator."""
@@ -123,6 +139,7 @@ class ServingRecorder:
         wall_seconds: float,
     ) -> ServingRecord:
         """Everything, as columns; the first part of the requests does not count in averages."""
+        tasks = np.array(self.found, dtype=np.int64).sum(axis=0) - np.array(self.cut_short, dtype=np.int64)
         counted = np.ones(len(arrivals), dtype=bool)
         counted[: int(discard * len(arrivals))] = False
         return ServingRecord(
@@ -151,12 +168,13 @@ class ServingRecorder:
                 accelerators=tuple(worker.accelerator for worker in fleet.workers),
                 busy_seconds=np.array(self.busy_seconds),
                 copy_seconds=np.array(self.copy_seconds),
-                tasks=np.array(self.found, dtype=np.int64).sum(axis=0) - np.array(self.cut_short, dtype=np.int64),
+                tasks=tasks,
                 hits=np.array(self.found[1], dtype=np.int64),
                 partial=np.array(self.found[2], dtype=np.int64),
                 misses=np.array(self.found[0], dtype=np.int64),
                 fetches=np.array(self.fetches, dtype=np.int64),
                 evictions=np.array(self.evictions, dtype=np.int64),
+                runs=tasks - np.array(self.along, dtype=np.int64),
             ),
             runs=self._run_columns(),
             copies=self._copy_columns(),
@@ -171,9 +189,10 @@ class ServingRecorder:
         )
 
     def _run_columns(self) -> RunColumns:
-        columns = np.array(self._runs, dtype=float).reshape(len(self._runs), 8).T
-        whole = columns[:4].astype(np.int64)
-        return RunColumns(whole[0], whole[1], whole[2], whole[3], columns[4], columns[5], columns[6], columns[7])
+        columns = np.array(self._runs, dtype=float).reshape(len(self._runs), 9).T
+        worker, request, stage, found = columns[:4].astype(np.int64)
+        queued, turn, start, end = columns[4:8]
+        return RunColumns(worker, request, stage, found, queued, turn, start, end, columns[8].astype(np.int64))
 
     def _copy_columns(self) -> CopyColumns:
         columns = np.array(self._copies, dtype=float).reshape(len(self._copies), 5).T

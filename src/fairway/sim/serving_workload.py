@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fairway.configure.configurators import CONFIGURATORS
+from fairway.configure.registry import is_configurator
 from fairway.errors import InputError
 from fairway.options import nearest
 from fairway.report.serving_record import ServingRecord
@@ -103,11 +103,6 @@ class ServingWorkload:
                 return draw.from_clients(number, rate, len(scenario.workflows), seed)
         hint = nearest(self.arrivals, _KINDS)
         raise InputError(f"--arrivals: '{self.arrivals}' given, expected one of {', '.join(_KINDS)}{hint}")
-
-
-def is_configurator(scheduler: str) -> bool:
-    """Whether a scheduler chooses configurations, not only workers."""
-    return scheduler.partition(":")[0].strip() in CONFIGURATORS
 
 
 @dataclass(frozen=True, slots=True)

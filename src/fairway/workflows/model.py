@@ -123,8 +123,12 @@ class Stage:
 
         A batch whose size has no time of its own takes as long as the next larger one that has.
         """
-        times = self.seconds.get(accelerator, self.seconds.get(ANY, {}))
+        times = self.times_on(accelerator)
         return next((seconds for size, seconds in times.items() if size >= batch), math.inf)
+
+    def times_on(self, accelerator: str) -> Mapping[int, float]:
+        """The times there by batch size, from the smallest on; empty where it has none."""
+        return self.seconds.get(accelerator, self.seconds.get(ANY, {}))
 
     @property
     def fastest_seconds(self) -> float:

@@ -23,6 +23,7 @@ from fairway.live.serving.talk import (
     RequestFailedError,
     Site,
     lost,
+    pause_after,
 )
 from fairway.live.serving.wire import Channel, WireError, connect
 
@@ -165,27 +166,34 @@ class AsyncServingClient:
                 connection.send(Asked(name, number, parcel, deadline.left(), trace).message())
                 while (heard := await ear.next(deadline)) is not None:
                     kind, *content = heard
-                    if kind == "chunk":
-                        if content[0] == pieces:  # after the loss of a worker, the first ones come again
-                            pieces += 1
-                            yield "chunk", site.opened(content[1])
-                        else:
-                            site.unheard(kind, content)
-                    elif kind == "reply":
-                        over = True
-                        yield "reply", site.opened(content[0])
-                        break
-                    elif content[0] == "busy" and len(busy) < site.settings.workers - 1:
-                        busy.add(connection.worker)
-                        break
-                    else:
+                    if kind == "refused":
+                        if content[0] == "busy" and len(busy) < len(site.settings.doors) - 1:
+                            busy.add(connection.worker)
+                            break
                         over = True
                         raise RequestFailedError(*content)
+                    if kind == "chunk" and content[0] != pieces:  # after a loss, the first ones come again
+                        site.unheard(kind, content)
+                        continue
+                    try:
+                        value = site.opened(content[-1])
+                    except OSError:  # its maker has died, and its files are gone
+                        connection.send(("cancel", name))
+                        losses += 1
+                        break
+                    if kind == "reply":
+                        over = True
+                        yield "reply", value
+                        break
+                    pieces += 1
+                    yield "chunk", value
                 else:
                     losses += 1
-                    if losses >= MOST_LOSSES:
-                        raise lost(losses)
+                if losses >= MOST_LOSSES:
+                    raise lost(losses)
                 connection.forget(name)
+                if losses and not over:
+                    await asyncio.sleep(pause_after(losses))
         finally:
             if connection is not None:
                 if not over:

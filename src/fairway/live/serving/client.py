@@ -30,6 +30,7 @@ from fairway.live.serving.talk import (
     RequestFailedError,
     Site,
     lost,
+    pause_after,
 )
 from fairway.live.serving.wire import Channel, WireError, connect
 
@@ -116,7 +117,7 @@ class ServingClient:
                             line = None
                             yield "reply", value
                             return
-                        elif content[0] == "busy" and len(busy) < site.settings.workers - 1:
+                        elif content[0] == "busy" and len(busy) < len(site.settings.doors) - 1:
                             busy.add(used.worker)
                             break
                         else:
@@ -130,6 +131,7 @@ class ServingClient:
                     losses += 1
                     if losses >= MOST_LOSSES:
                         raise lost(losses) from None
+                    time.sleep(pause_after(losses))
                 line = None
         finally:
             if line is not None:  # the caller has left, or time is over

@@ -28,9 +28,16 @@ def profile_of(stage: Stage) -> Profile:
 
 def configured(served: ServedWorkflow, slo_seconds: float | None = None) -> ConfiguredApplication:
     """The workflow with its profiles, the load times of its models and its SLO; refuses one without an SLO."""
-    slo = served.slo_seconds if slo_seconds is None else slo_seconds
-    if slo is None:
-        raise InputError(f"workflow '{served.name}' has no SLO; give one, as in @fairway.workflow(slo='2s')")
+    slo = slo_of(served) if slo_seconds is None else slo_seconds
     workflow = served.workflow
     loads = (sum(workflow.models[name].load_seconds or 0.0 for name in stage.models) for stage in workflow.stages)
     return ConfiguredApplication(workflow, tuple(profile_of(stage) for stage in workflow.stages), slo, tuple(loads))
+
+
+def slo_of(served: ServedWorkflow) -> float:
+    """Its SLO, without which nothing can be chosen."""
+    if served.slo_seconds is None:
+        raise InputError(
+            f"workflow '{served.name}' has no SLO; give one, as in @fairway.workflow(slo='2s') or --slo 2s"
+        )
+    return served.slo_seconds

@@ -103,6 +103,9 @@ class Held:
         given = self._inputs.pop(key, None)
         if given is not None:
             given.let_go()
+        self._let_outputs_go(key)
+
+    def _let_outputs_go(self, key: int) -> None:
         for value in self._outputs.pop(key, {}).values():
             value.let_go()
 

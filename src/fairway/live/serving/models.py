@@ -36,6 +36,11 @@ class Models:
         self._wanted: dict[int, int] = {}
         self._loads = 0
 
+    @property
+    def there(self) -> tuple[int, ...]:
+        """The numbers of the models that are here."""
+        return tuple(self._there)
+
     def of(self, name: str | None) -> Any:
         """A model that is here; None for no model."""
         return None if name is None else self._there[self._number[name]]

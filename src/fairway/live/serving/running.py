@@ -1,25 +1,35 @@
-"""Runs stages on a worker: puts their arguments together, runs them in whichever thread, and passes pieces on.
+"""Runs stages on a worker: puts their arguments together, runs them in whichever thread, and keeps what they put out.
 
 How long a stage is expected to take decides where it runs, and how long it has really taken, if that is more: one that
-is done in a moment runs in the worker's loop, and others beside it, so that the loop can go on.
+is done in a moment runs in the worker's loop, since handing it to a thread would take longer; others run beside it, so
+that the loop can go on.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from fairway.engine.serving_messages import Run
+from fairway.engine.flow import Flow
+from fairway.engine.serving import ServingEngine
+from fairway.engine.serving_messages import Command, Run, TaskDone
 from fairway.live.serving.application import ServedWorkflow
+from fairway.live.serving.batch_run import Outcome, run_batch
 from fairway.live.serving.data import Parcel
 from fairway.live.serving.held import Held, Value
 from fairway.live.serving.models import Models
+from fairway.live.serving.pieces import collected
 from fairway.live.serving.side_thread import SideThread
+from fairway.live.serving.spans import Spans
 from fairway.live.serving.tally import Tally
+from fairway.place.graph import TaskGraph
+from fairway.place.plan import Request
+from fairway.workflows import Arguments
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,86 +41,146 @@ _LONG_SECONDS, _LONG_RUNS = 2e-3, 3
 
 _MOST_SAID = 500
 
-Passer = Callable[[int, Parcel], None]
+Passer = Callable[[Request, int, Parcel], None]
+
+
+class _Stage:
+    """What is looked up of a stage at every run, and how often in a row it has taken long."""
+
+    __slots__ = ("before", "in_reply", "long_runs", "model", "name", "number", "streams", "takes_input", "workflow")
+
+    def __init__(self, workflow: ServedWorkflow, number: int) -> None:
+        self.workflow, self.number = workflow, number
+        self.name = workflow.workflow.stages[number].name
+        self.model = workflow.model_of(number)
+        self.before = workflow.workflow.predecessors[number]
+        self.takes_input = workflow.takes_input(number)
+        self.streams = workflow.is_streaming(number)
+        self.in_reply = number in workflow.exits
+        self.long_runs = 0
 
 
 class Running:
-    """How to run the stages of the workflows on one worker."""
+    """How to run the stages of the workflows on one worker, for a request or for several at once.
+
+    `do` does what the engine wants when a stage has ended beside the loop; `pass_on` gets each piece of a result that
+    comes in pieces. Both are called in the loop.
+    """
 
     def __init__(
-        self, workflows: Sequence[ServedWorkflow], held: Held, models: Models, stages: SideThread, tally: Tally
+        self,
+        engine: ServingEngine,
+        workflows: dict[TaskGraph, ServedWorkflow],
+        held: Held,
+        models: Models,
+        tally: Tally,
+        spans: Spans,
+        do: Callable[[Sequence[Command]], None],
+        pass_on: Passer,
     ) -> None:
-        self._workflows = workflows
-        self._held, self._models, self._stages, self._tally = held, models, stages, tally
-        self._long_runs: dict[tuple[int, int], int] = {}
+        self._engine = engine
+        self._held, self._models, self._tally, self._spans = held, models, tally, spans
+        self._do, self._pass_on = do, pass_on
+        self._known = {
+            graph: (number, [_Stage(workflow, stage) for stage in range(len(graph))])
+            for number, (graph, workflow) in enumerate(workflows.items())
+        }
+        self.stages = SideThread("fairway-stages")
 
-    def prepared(self, index: int, run: Run, is_dropped: Callable[[], bool], pass_on: Passer) -> Callable[[], Any]:
-        """A function that runs a stage for a request and returns its output; any thread may call it.
+    def run(self, run: Run) -> Sequence[Command]:
+        """Run what the engine says; returns what it wants next, if the stage is done at once."""
+        now, size = time.monotonic(), 1 + len(run.mates)
+        number, stages = self._known[run.flow.graph]
+        stage = stages[run.stage]
+        self._tally.ran(number, run.stage, run.found, now - run.queued, size)
+        for mate in run.mates:
+            self._tally.waited(number, run.stage, now - mate.queued)
+        try:
+            work = self._prepared(run, stage)
+        except Exception as error:  # the models and inputs should be here: if not, the worker outlives that too
+            return self._ended(run, stage, now, [Outcome(problem=error)] * size)
+        # Pieces have to go out as they come, so they are made beside the loop, too.
+        if run.seconds < _INLINE_SECONDS and stage.long_runs < _LONG_RUNS and not stage.streams:
+            return self._ended(run, stage, now, work())
 
-        `is_dropped` says whether nobody waits any more; `pass_on` is called in the loop for each piece of a result that
-        comes in pieces.
-        """
-        workflow, stage, key = self._workflows[index], run.stage, run.flow.request.key
-        outputs = {}
-        for source in workflow.workflow.predecessors[stage]:
+        def ended(outcomes: list[Outcome] | None, problem: BaseException | None) -> None:
+            self._do(self._ended(run, stage, now, outcomes or [Outcome(problem=problem)] * size))
+
+        self.stages.run(work, ended)
+        return ()
+
+    def _prepared(self, run: Run, stage: _Stage) -> Callable[[], list[Outcome]]:
+        """A function that runs a stage; any thread may call it."""
+        workflow, model = stage.workflow, self._models.of(stage.model)
+        members = [self._arguments(stage, flow.request.key) for flow in _flows(run)]
+        if stage.streams:
+            return partial(self._streamed, workflow, stage.number, model, members[0], run.flow.request)
+        return partial(run_batch, workflow, stage.number, model, members)
+
+    def _arguments(self, stage: _Stage, key: int) -> Callable[[], Arguments]:
+        """A function that puts together what a stage is called with for a request; any thread may call it."""
+        outputs: dict[int, Value] = {}
+        for source in stage.before:
             value = self._held.output(key, source)
             assert value is not None, "the engine runs a stage when its inputs are here"
             outputs[source] = value
-        given = self._held.input(key) if workflow.takes_input(stage) else None
-        model = self._models.of(workflow.model_of(stage))
-        if workflow.is_streaming(stage):
-            return partial(self._streamed, workflow, stage, model, given, outputs, is_dropped, pass_on)
-        return partial(_output, workflow, stage, model, given, outputs)
+        given = self._held.input(key) if stage.takes_input else None
+        return partial(arguments_of, stage.workflow, stage.number, given, outputs)
 
-    def is_long(self, index: int, run: Run) -> bool:
-        """Whether a stage has to run beside the loop; pieces do, since each has to go out as it comes."""
-        return (
-            run.seconds >= _INLINE_SECONDS
-            or self._long_runs.get((index, run.stage), 0) >= _LONG_RUNS
-            or self._workflows[index].is_streaming(run.stage)
-        )
+    def _ended(self, run: Run, stage: _Stage, began: float, outcomes: list[Outcome]) -> Sequence[Command]:
+        """Keep what a stage has put out for each request, and tell the engine how it went."""
+        now = time.monotonic()
+        seconds = now - began
+        self._tally.took(self._known[run.flow.graph][0], run.stage, seconds)
+        stage.long_runs = stage.long_runs + 1 if seconds >= _LONG_SECONDS else 0
+        held, failed = self._held, {}
+        for position, flow in enumerate(_flows(run)):
+            key, (value, problem) = flow.request.key, outcomes[position]
+            self._spans.ran(key, stage.name, began, now, problem)
+            if problem is None:
+                held.keep_output(key, run.stage, Value(held.buffers, value, in_reply=stage.in_reply))
+            elif self._is_dropped(position):
+                failed[position] = "nobody waits for it"
+            else:
+                self._tally.failures += 1
+                failed[position] = explained(f"stage '{stage.name}'", problem)
+        return self._engine.handle(now, TaskDone(run.run, failed))
 
-    def took(self, index: int, run: Run, seconds: float) -> None:
-        """A stage has run."""
-        name = (index, run.stage)
-        self._tally.took(index, run.stage, seconds)
-        self._long_runs[name] = self._long_runs.get(name, 0) + 1 if seconds >= _LONG_SECONDS else 0
+    def _is_dropped(self, position: int = 0) -> bool:
+        """Whether nobody waits any more for one of those that run now; any thread may ask."""
+        running = self._engine.running
+        return running is not None and (running, *running.mates)[position].dropped
 
     def _streamed(
         self,
         workflow: ServedWorkflow,
         stage: int,
         model: object,
-        given: Value | None,
-        outputs: dict[int, Value],
-        is_dropped: Callable[[], bool],
-        pass_on: Passer,
-    ) -> list[object]:
+        arguments: Callable[[], Arguments],
+        request: Request,
+    ) -> list[Outcome]:
         """Let the client have each piece as it comes; together they are the output."""
-        pieces = _output(workflow, stage, model, given, outputs)
+        (pieces,) = workflow.run(stage, model, [arguments()])
         assert isinstance(pieces, Iterator)
-        collected: list[object] = []
-        for piece in pieces:
-            parcel = self._held.buffers.pack(piece)
-            self._stages.tell(partial(_hand_on, pass_on, len(collected)), parcel)
-            collected.append(piece)
-            if is_dropped():
-                close = getattr(pieces, "close", None)
-                if close is not None:
-                    close()
-                break
-        return collected
+
+        def hand_on(index: int, piece: object) -> None:
+            self.stages.tell(partial(self._hand_on, request, index), self._held.buffers.pack(piece))
+
+        return [Outcome(collected(pieces, hand_on, self._is_dropped))]
+
+    def _hand_on(self, request: Request, index: int, parcel: Parcel, _: BaseException | None) -> None:
+        self._pass_on(request, index, parcel)
 
 
-def _output(workflow: ServedWorkflow, stage: int, model: object, given: Value | None, outputs: dict[int, Value]) -> Any:
-    payload = {} if given is None else given.get()
-    arguments = workflow.arguments(stage, payload, {source: value.get() for source, value in outputs.items()})
-    (result,) = workflow.run(stage, model, [arguments])
-    return result
+def _flows(run: Run) -> list[Flow]:
+    """The requests that run together; the first is the one whose turn it was."""
+    return [run.flow, *[mate.flow for mate in run.mates]] if run.mates else [run.flow]
 
 
-def _hand_on(pass_on: Passer, index: int, parcel: Parcel, _: BaseException | None) -> None:
-    pass_on(index, parcel)
+def arguments_of(workflow: ServedWorkflow, stage: int, given: Value | None, outputs: dict[int, Value]) -> Arguments:
+    """What a stage is called with for a request, which brought `given`; `outputs` are those of the stages before."""
+    payload: dict[str, Any] = {} if given is None else given.get()
+    return workflow.arguments(stage, payload, {source: value.get() for source, value in outputs.items()})
 
 
 def explained(what: str, problem: BaseException) -> str:

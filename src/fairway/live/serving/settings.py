@@ -23,7 +23,10 @@ class ServingSettings:
     which lies in memory, the state table and large values. `memory_bytes` is each worker's budget for models; None is
     no limit; models in `pinned` are loaded at once and stay. A worker takes `most_open` requests at a time at most and
     refuses more. `most_bytes` is the largest body that is taken over HTTP. `threads` is what a stage's library may use.
-    `traces` is where OpenTelemetry spans go: an OTLP address over HTTP.
+    `traces` is where OpenTelemetry spans go: an OTLP address over HTTP. `slo_seconds` is for workflows without an SLO.
+
+    Under a scheduler that chooses configurations there is one process more, the dispatcher, numbered after the workers:
+    `dispatches` says so, and need not be given.
     """
 
     target: str
@@ -40,8 +43,14 @@ class ServingSettings:
     emulated: bool = True
     pinned: tuple[str, ...] = ()
     traces: str | None = None
+    slo_seconds: float | None = None
+    dispatches: bool | None = None
 
     def __post_init__(self) -> None:
+        if self.dispatches is None:
+            from fairway.configure.registry import is_configurator  # noqa: PLC0415 - too much for workers and clients
+
+            object.__setattr__(self, "dispatches", is_configurator(self.scheduler))
         if self.workers < 1:
             raise InputError(f"workers: {self.workers} given, expected a whole number of at least 1")
         if self.memory_bytes is not None and not (math.isfinite(self.memory_bytes) and self.memory_bytes > 0):
@@ -49,7 +58,20 @@ class ServingSettings:
 
     def application(self) -> Application:
         """The application itself, imported here."""
-        return load_application(self.target, profile=self.profile, threads=self.threads)
+        application = load_application(self.target, profile=self.profile, threads=self.threads)
+        for served in application.workflows.values():
+            served.slo_seconds = self.slo_seconds if served.slo_seconds is None else served.slo_seconds
+        return application
+
+    @property
+    def dispatcher(self) -> int | None:
+        """The number of the dispatcher, if there is one."""
+        return self.workers if self.dispatches else None
+
+    @property
+    def doors(self) -> range:
+        """The numbers of the processes that take requests: all workers, or the dispatcher."""
+        return range(self.workers) if self.dispatcher is None else range(self.dispatcher, self.dispatcher + 1)
 
     def fleet(self, application: Application) -> Fleet:
         """The workers and the models that they may hold, with the time that each model really takes to load."""
@@ -85,9 +107,13 @@ class ServingSettings:
                 f"{self.memory_bytes / 1e6:g} MB for the largest other model ({largest / 1e6:g} MB); pin fewer"
             )
 
-    def socket(self, worker: int) -> Path:
-        """Where a worker listens."""
-        return self.directory / f"worker-{worker}.sock"
+    def name_of(self, number: int) -> str:
+        """What a process is called, in the names of its socket and its log."""
+        return "dispatcher" if number == self.dispatcher else f"worker-{number}"
+
+    def socket(self, number: int) -> Path:
+        """Where a process listens."""
+        return self.directory / f"{self.name_of(number)}.sock"
 
     @property
     def table(self) -> Path:

@@ -13,6 +13,8 @@ from typing import Any
 from fairway.errors import InputError
 
 _NANO = 1_000_000_000
+_SINCE = time.time_ns() - time.monotonic_ns()
+"""When the monotonic clock began, the same for all spans, so that none seems to begin before what it is part of."""
 
 
 class Spans:
@@ -58,7 +60,8 @@ class _RealSpans(Spans):
         self._traces: dict[int, str] = {}
 
     def asked(self, key: int, workflow: str, trace: str | None) -> None:
-        span = self._tracer.start_span(workflow, self._context(trace), self._api.SpanKind.SERVER)
+        now, server = _wall(time.monotonic()), self._api.SpanKind.SERVER
+        span = self._tracer.start_span(workflow, self._context(trace), server, start_time=now)
         carrier: dict[str, str] = {}
         self._form.inject(carrier, self._api.set_span_in_context(span))
         self._open[key] = span
@@ -85,7 +88,7 @@ class _RealSpans(Spans):
             span.set_attribute("fairway.outcome", outcome)
             if outcome not in {"replied", "cancelled"}:
                 span.set_status(self._api.StatusCode.ERROR)
-            span.end()
+            span.end(_wall(time.monotonic()))
 
     def forget(self, key: int) -> None:
         self._traces.pop(key, None)
@@ -126,4 +129,4 @@ def _parts() -> tuple[Any, Any, Any, Any]:
 
 def _wall(monotonic: float) -> int:
     """A time of the monotonic clock as OpenTelemetry wants it."""
-    return time.time_ns() - int((time.monotonic() - monotonic) * _NANO)
+    return _SINCE + int(monotonic * _NANO)

@@ -1,9 +1,10 @@
 """Keeps the workers of an application alive: starts them, notices when one dies, tells the others, starts it again.
 
-It takes no part in serving: requests go from clients to workers, and from worker to worker. When a worker dies, its row
-is marked absent at once, so that nothing more is placed there, and then everybody is told. Only when all have heard it
-does a new one take its place, so that nobody takes the two for one. A worker whose loop does not answer, since its
-process is stopped or a stage lets nobody else run, cannot say in its row that it is busy; this is said for it.
+It takes no part in serving: requests go from clients to workers, and from worker to worker; or through a dispatcher, if
+the scheduler needs one, which is looked after in the same way. When a worker dies, its row is marked absent at once, so
+that nothing more is placed there, and then everybody is told. Only when all have heard it does a new one take its
+place, so that nobody takes the two for one. A worker whose loop does not answer, since its process is stopped or a
+stage lets nobody else run, cannot say in its row that it is busy; this is said for it.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
+from fairway.engine.scheduler_names import check_scheduler_name
 from fairway.errors import FairwayError, InputError
+from fairway.live.serving.invoked import invoked_workflows
 from fairway.live.serving.settings import ServingSettings
 from fairway.live.serving.shared_table import SharedTable
 from fairway.live.serving.spans import check_traces
 from fairway.live.serving.watched import Watched
 from fairway.live.serving.watching import Watch
 from fairway.live.serving.wire import Channel, WireError, connect
-from fairway.place.registry import scheduler_of
 
 _PATIENCE_SECONDS = 60.0
-_GRACE_SECONDS = 5.0
 _LONGEST_PATH = 107
 _SHARED_MEMORY = Path("/dev/shm")
 """Bytes in the path of a Unix socket."""
@@ -76,18 +77,22 @@ class Supervisor:
         return 0 if self._watch is None else self._watch.restarts
 
     def pids(self) -> list[int]:
-        """The processes of the workers, by number."""
+        """The processes of the workers, by number; last that of the dispatcher, if there is one."""
         return [worker.process.pid for worker in self._workers]
 
     def start(self) -> None:
         """Start the workers; when this returns, all of them listen. If it cannot, nothing is left behind."""
         settings = self.settings
-        scheduler_of(settings.scheduler)
+        check_scheduler_name(settings.scheduler)
         check_traces(settings.traces)
         application = settings.application()
         fleet = settings.fleet(application)
         settings.graphs(application, fleet)
-        longest = len(os.fsencode(settings.socket(settings.workers - 1)))
+        numbers = range(settings.workers)
+        if settings.dispatcher is not None:
+            invoked_workflows(settings, application)
+            numbers = range(settings.dispatcher + 1)
+        longest = max(len(os.fsencode(settings.socket(number))) for number in numbers)
         if longest > _LONGEST_PATH:
             raise InputError(
                 f"directory: {settings.directory} given, whose sockets would have names of {longest} bytes, at most "
@@ -100,7 +105,7 @@ class Supervisor:
             settings.save(settings.directory / "settings.json")
             self.workflows = tuple(application.workflows)
             (settings.directory / "workflows.json").write_text(json.dumps(self.workflows))
-            self._workers = [Watched(settings, number) for number in range(settings.workers)]
+            self._workers = [Watched(settings, number) for number in numbers]
             self._watch = Watch(settings, self._table, self._workers)
             # The system ends a process with the thread that started it, so one thread starts them all, and stays.
             self._watching = Thread(target=self._watch.run, name="fairway-supervisor", daemon=True)
@@ -116,16 +121,13 @@ class Supervisor:
         if self._watch is not None and self._watching is not None:
             self._watch.end()
             self._watching.join()
-        for worker in self._workers:
-            worker.terminate()
-        for worker in self._workers:
-            worker.wait_or_kill(_GRACE_SECONDS)
+            self._watching = None
         self._workers = []
         if self._lock is None:
             return
         shutil.rmtree(self.settings.memory_directory, ignore_errors=True)
         place = self.settings.directory
-        for path in (*place.glob("worker-*.sock"), place / "settings.json", place / "workflows.json", place / "lock"):
+        for path in (*place.glob("*.sock"), place / "settings.json", place / "workflows.json", place / "lock"):
             path.unlink(missing_ok=True)
         os.close(self._lock)
         self._lock = None
@@ -158,13 +160,13 @@ class Supervisor:
         watch = self._watch
         assert watch is not None
         for worker in self._workers:
-            while not self._table.is_present(worker.number):
+            while not watch.is_there(worker):
                 if watch.problem is not None:
                     raise watch.problem
                 if worker.has_ended():
-                    raise InputError(f"worker {worker.number} did not start: {worker.last_line()}")
+                    raise InputError(f"{worker.name} did not start: {worker.last_line()}")
                 if time.monotonic() > deadline:
-                    raise FairwayError(f"worker {worker.number} has not started in time: {worker.last_line()}")
+                    raise FairwayError(f"{worker.name} has not started in time: {worker.last_line()}")
                 time.sleep(0.01)
 
 
@@ -175,11 +177,11 @@ def memory_directory() -> Path:
 
 
 def tallies(settings: ServingSettings) -> dict[int, dict[str, Any]]:
-    """What the workers have counted, of those that answer within a second."""
+    """What the workers have counted, and the dispatcher if there is one, of those that answer within a second."""
     channels: dict[int, Channel] = {}
     found: dict[int, dict[str, Any]] = {}
     try:
-        for number in range(settings.workers):
+        for number in sorted({*range(settings.workers), *settings.doors}):
             with suppress(OSError):
                 channels[number] = Channel(connect(settings.socket(number)))
                 channels[number].send(("tally",))

@@ -99,6 +99,11 @@ class Deadline:
         return left
 
 
+def pause_after(losses: int) -> float:
+    """Seconds before a request is given to another one: a process that dies may take connections for a moment still."""
+    return 0.02 * losses
+
+
 def lost(losses: int) -> RequestFailedError:
     """What a client says of a request that costs workers their lives."""
     return RequestFailedError("failed", f"the worker that took it was lost {losses} times, so it is not tried again")
@@ -132,10 +137,10 @@ class Site:
         return self.workflows.index(workflow)
 
     def some_order(self) -> list[int]:
-        """The workers in an order of chance, so that clients spread over them."""
-        workers = list(range(self.settings.workers))
-        random.shuffle(workers)
-        return workers
+        """The numbers of those who take requests in an order of chance, so that clients spread over them."""
+        doors = list(self.settings.doors)
+        random.shuffle(doors)
+        return doors
 
     def opened(self, parcel: Any) -> Any:
         """The value of a parcel that a worker sent; its files are no longer needed."""

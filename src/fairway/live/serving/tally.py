@@ -66,7 +66,11 @@ class Tally:
         elif found != NO_MODEL:
             self.misses += 1
         self.batch[size] = self.batch.get(size, 0) + 1
-        _of(self.wait, (workflow, stage)).add(waited)
+        self.waited(workflow, stage, waited)
+
+    def waited(self, workflow: int, stage: int, seconds: float) -> None:
+        """A request has waited for its turn; of those that run together, each has."""
+        _of(self.wait, (workflow, stage)).add(seconds)
 
     def took(self, workflow: int, stage: int, seconds: float) -> None:
         """A stage has run."""

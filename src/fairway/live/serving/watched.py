@@ -1,4 +1,8 @@
-"""One worker as its supervisor sees it: its process, and the line over which it is told things and asked for a sign."""
+"""One worker as its supervisor sees it: its process, and the line over which it is told things and asked for a sign.
+
+A worker that takes orders from a dispatcher is an invoker, which is another program; the dispatcher itself is watched
+in the same way.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from fairway.live.serving.environment import stage_environment
@@ -30,6 +35,7 @@ class Watched:
     def __init__(self, settings: ServingSettings, number: int) -> None:
         self._settings = settings
         self.number = number
+        self.name = settings.name_of(number)
         self.epoch = -1
         self.line: Channel | None = None
         self.descriptor: int | None = None
@@ -43,9 +49,9 @@ class Watched:
         self.epoch += 1
         settings = self._settings
         arguments = (settings.directory / "settings.json", self.number, self.epoch, os.getpid())
-        with (settings.directory / f"worker-{self.number}.log").open("ab") as log:
+        with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "fairway.live.serving.worker", *map(str, arguments)],
+                [sys.executable, "-m", f"fairway.live.serving.{self._program}", *map(str, arguments)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -53,6 +59,32 @@ class Watched:
             )
         self.descriptor = os.pidfd_open(self.process.pid)
         self._started = time.monotonic()
+
+    @property
+    def takes_tasks(self) -> bool:
+        """Whether it has a row in the state table; the dispatcher has none."""
+        return self.number != self._settings.dispatcher
+
+    @property
+    def listens(self) -> bool:
+        """Whether its socket takes connections; from any thread."""
+        if self.line is not None:
+            return True
+        try:
+            connect(self._settings.socket(self.number)).close()
+        except OSError:
+            return False
+        return True
+
+    @property
+    def _program(self) -> str:
+        if self._settings.dispatcher is None:
+            return "worker"
+        return "invoker" if self.takes_tasks else "dispatcher"
+
+    @property
+    def _log(self) -> Path:
+        return self._settings.directory / f"{self.name}.log"
 
     def has_ended(self) -> bool:
         """Whether its process, if it has one, is dead."""
@@ -114,8 +146,7 @@ class Watched:
     def last_line(self) -> str:
         """The last that it wrote in its log."""
         with suppress(OSError, IndexError):
-            log = (self._settings.directory / f"worker-{self.number}.log").read_text(errors="replace")
-            return log.strip().splitlines()[-1]
+            return self._log.read_text(errors="replace").strip().splitlines()[-1]
         return "it said nothing"
 
     def terminate(self) -> None:

@@ -26,6 +26,7 @@ _STARTING_TURN_SECONDS = 0.02
 _SIGN_SECONDS = 1.0
 _MOST_WAIT_FOR_SIGNS_SECONDS = 5.0
 _CLEAR_SECONDS = 10.0
+_GRACE_SECONDS = 5.0
 
 
 class Watch:
@@ -49,7 +50,7 @@ class Watch:
         self._cleared = time.monotonic()
 
     def run(self) -> None:
-        """Until it is over."""
+        """Until it is over; then the workers are ended."""
         try:
             for worker in self._workers:
                 worker.spawn()
@@ -64,12 +65,20 @@ class Watch:
                 _LOG.exception("the workers could not be looked after; tried again")
                 time.sleep(_TURN_SECONDS)
         os.close(self._wake)
+        for worker in self._workers:  # before the system ends them with this thread, which looks as if it had died
+            worker.terminate()
+        for worker in self._workers:
+            worker.wait_or_kill(_GRACE_SECONDS)
 
     def end(self) -> None:
         """Let `run` return; from any thread."""
         self._over = True
         with suppress(OSError):
             os.eventfd_write(self._wake, 1)
+
+    def is_there(self, worker: Watched) -> bool:
+        """Whether a process has started and listens; from any thread."""
+        return self._table.is_present(worker.number) if worker.takes_tasks else worker.listens
 
     def _wait(self) -> None:
         descriptors: list[int] = [self._wake]
@@ -94,7 +103,7 @@ class Watch:
                 if self.restarts_them:
                     self._bury(worker, now)
             elif worker.number in self._starting:
-                if self._table.is_present(worker.number) and worker.call():
+                if self.is_there(worker) and worker.call():
                     self._starting.discard(worker.number)
                     self._tell_others(worker, "joined")
                     for number in self._due:  # it may have met them before there was a line to it
@@ -104,15 +113,16 @@ class Watch:
             elif worker.said == worker.heard:
                 if now - worker.asked_at >= _SIGN_SECONDS:
                     worker.tell()
-            elif (silent := worker.silent_seconds(now)) >= _SIGN_SECONDS:
+            elif (silent := worker.silent_seconds(now)) >= _SIGN_SECONDS and worker.takes_tasks:
                 self._table.call_busy(worker.number, now + silent)
         if now - self._cleared >= _CLEAR_SECONDS:
             self._clear(now)
 
     def _bury(self, worker: Watched, now: float) -> None:
         """A worker is dead: nothing more is placed there, and the others hear of it."""
-        self._table.leave(worker.number)
-        _LOG.warning("worker %d has ended (%s); it is started again", worker.number, worker.process.returncode)
+        if worker.takes_tasks:
+            self._table.leave(worker.number)
+        _LOG.warning("%s has ended (%s); it is started again", worker.name, worker.process.returncode)
         self._starting.discard(worker.number)
         self._due[worker.number] = now + worker.bury()
         self._died[worker.number] = now

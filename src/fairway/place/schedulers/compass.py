@@ -33,6 +33,7 @@ class Compass:
     eviction_penalty: float = 1.0
     no_adjust: bool = False
     no_prefetch: bool = False
+    no_batching: bool = False
     count_running: bool = False
     fifo_eviction: bool = False
     ignore_load: bool = False
@@ -52,7 +53,7 @@ class Compass:
             else MemoryPolicy.looking_ahead(prefetches=not self.no_prefetch)
         )
         running: RunningLoad = "counts" if self.count_running else "decays"
-        return WorkerRules(memory=memory, running_load=running, centralised=self.centralised)
+        return WorkerRules(memory, running, centralised=self.centralised, batches=not self.no_batching)
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
         """Each task, by decreasing rank, where it would finish first."""

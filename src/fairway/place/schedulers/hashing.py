@@ -21,12 +21,15 @@ class Hash:
 
     name: ClassVar[str] = "hash"
     prefetch: bool = False
+    no_batching: bool = False
     compat: bool = False
 
     @property
     def rules(self) -> WorkerRules:
         """Memory as under Compass, but models come when they are needed unless `prefetch` says otherwise."""
-        return COMPAT_RULES if self.compat else WorkerRules(memory=MemoryPolicy.looking_ahead(prefetches=self.prefetch))
+        if self.compat:
+            return COMPAT_RULES
+        return WorkerRules(MemoryPolicy.looking_ahead(prefetches=self.prefetch), batches=not self.no_batching)
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
         """Some worker for each task, and when it is expected to finish there."""

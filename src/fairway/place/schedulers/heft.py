@@ -27,12 +27,15 @@ class Heft:
     name: ClassVar[str] = "heft"
     load_aware: bool = False
     prefetch: bool = False
+    no_batching: bool = False
     compat: bool = False
 
     @property
     def rules(self) -> WorkerRules:
         """Memory as under Compass, but models come when they are needed unless `prefetch` says otherwise."""
-        return COMPAT_RULES if self.compat else WorkerRules(memory=MemoryPolicy.looking_ahead(prefetches=self.prefetch))
+        if self.compat:
+            return COMPAT_RULES
+        return WorkerRules(MemoryPolicy.looking_ahead(prefetches=self.prefetch), batches=not self.no_batching)
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
         """Each task, by decreasing rank, where it would finish first."""

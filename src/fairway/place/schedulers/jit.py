@@ -28,11 +28,13 @@ class Jit:
     eviction_penalty: float = 1.0
     ignore_cache: bool = False
     prefetch: bool = False
+    no_batching: bool = False
 
     @property
     def rules(self) -> WorkerRules:
         """Inputs of a task that takes several are gathered before it is placed."""
-        return WorkerRules(memory=MemoryPolicy.looking_ahead(prefetches=self.prefetch), gathers_joins=True)
+        memory = MemoryPolicy.looking_ahead(prefetches=self.prefetch)
+        return WorkerRules(memory, gathers_joins=True, batches=not self.no_batching)
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:  # noqa: ARG002
         """The default worker of each task."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -22,6 +22,7 @@ from starlette.responses import Response, StreamingResponse
 
 from fairway.errors import InputError
 from fairway.live.serving.async_client import AsyncServingClient
+from fairway.live.serving.settings import ServingSettings
 from fairway.live.serving.supervisor import Supervisor, tallies
 from fairway.live.serving.talk import NobodyAnswersError, RequestFailedError
 from fairway.service.inference.metrics import exposition
@@ -32,6 +33,7 @@ from fairway.service.problems import ProblemError, handle_problems
 _STATUS = {"failed": 500, "late": 504, "hopeless": 503, "busy": 429, "unplaceable": 503}
 _LINES = "application/x-ndjson"
 _FACTS = ("open", "waiting", "resident", "hits", "misses", "loads", "evictions", "replied")
+_DISPATCHER_FACTS = ("open", "waiting", "replied")
 
 _Heard = AsyncGenerator[tuple[str, Any], None]
 
@@ -105,23 +107,32 @@ def create_inference_app(supervisor: Supervisor, *, token: str | None = None) ->
             "pinned": list(settings.pinned),
             "restarts": supervisor.restarts,
             "workers": [
-                {
-                    "number": number,
-                    "present": number in counted,
-                    **{fact: counted[number][fact] if number in counted else None for fact in _FACTS},
-                }
-                for number in range(settings.workers)
+                {"number": number, **_facts(counted.get(number), _FACTS)} for number in range(settings.workers)
             ],
+            "dispatcher": None
+            if settings.dispatcher is None
+            else _facts(counted.get(settings.dispatcher), _DISPATCHER_FACTS),
         }
 
     @app.get("/metrics", response_model=None)
     async def metrics() -> Response:
         """All counts in Prometheus' form."""
         counted = await asyncio.to_thread(tallies, settings)
-        text = exposition(application, counted, settings.workers, supervisor.restarts)
+        text = exposition(application, counted, _labels(settings), supervisor.restarts)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return app
+
+
+def _facts(tally: Mapping[str, Any] | None, facts: Sequence[str]) -> dict[str, Any]:
+    """What a process says of itself; nothing if it does not answer."""
+    return {"present": tally is not None, **{fact: None if tally is None else tally[fact] for fact in facts}}
+
+
+def _labels(settings: ServingSettings) -> dict[int, str]:
+    """What each process is called in metrics: a worker goes by its number."""
+    labels = {number: str(number) for number in range(settings.workers)}
+    return labels if settings.dispatcher is None else {**labels, settings.dispatcher: "dispatcher"}
 
 
 def _deadline(given: str | None) -> float | None:

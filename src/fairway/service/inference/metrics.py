@@ -33,17 +33,21 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
 def exposition(
-    application: Application, tallies: Mapping[int, Mapping[str, Any]], workers: int, restarts: int
+    application: Application, tallies: Mapping[int, Mapping[str, Any]], labels: Mapping[int, str], restarts: int
 ) -> bytes:
-    """All metrics as text: what each of those workers that answer has counted since it was started."""
+    """All metrics as text: what each of those processes that answer has counted since it was started.
+
+    `labels` has what each process is called.
+    """
     registry = CollectorRegistry()
-    registry.register(_Collector(application, tallies, workers, restarts))
+    answered = {labels[number]: tally for number, tally in tallies.items()}
+    registry.register(_Collector(application, answered, list(labels.values()), restarts))
     return generate_latest(registry)
 
 
 class _Collector:
     def __init__(
-        self, application: Application, tallies: Mapping[int, Mapping[str, Any]], workers: int, restarts: int
+        self, application: Application, tallies: Mapping[str, Mapping[str, Any]], workers: list[str], restarts: int
     ) -> None:
         self._workflows = list(application.workflows.values())
         self._models = list(application.models)
@@ -56,18 +60,18 @@ class _Collector:
             "fairway_serving_worker_restarts", "Workers that died and were started again.", self._restarts
         )
         up = GaugeMetricFamily("fairway_serving_worker_up", "Whether a worker answers.", labels=["worker"])
-        for worker in range(self._workers):
-            up.add_metric([str(worker)], float(worker in self._tallies))
+        for worker in self._workers:
+            up.add_metric([worker], float(worker in self._tallies))
         yield up
         for field, (name, text) in _COUNTERS.items():
             counter = CounterMetricFamily(name, text, labels=["worker"])
             for worker, tally in self._tallies.items():
-                counter.add_metric([str(worker)], tally[field])
+                counter.add_metric([worker], tally[field])
             yield counter
         for field, (name, text) in _GAUGES.items():
             gauge = GaugeMetricFamily(name, text, labels=["worker"])
             for worker, tally in self._tallies.items():
-                gauge.add_metric([str(worker)], tally[field])
+                gauge.add_metric([worker], tally[field])
             yield gauge
         yield self._refusals()
         yield self._resident()
@@ -80,7 +84,7 @@ class _Collector:
         )
         for worker, tally in self._tallies.items():
             for code, count in tally["refused"].items():
-                refused.add_metric([str(worker), code], count)
+                refused.add_metric([worker, code], count)
         return refused
 
     def _resident(self) -> Metric:
@@ -89,7 +93,7 @@ class _Collector:
         )
         for worker, tally in self._tallies.items():
             for model in self._models:
-                resident.add_metric([str(worker), model], float(model in tally["resident"]))
+                resident.add_metric([worker, model], float(model in tally["resident"]))
         return resident
 
     def _batches(self) -> Metric:
@@ -101,7 +105,7 @@ class _Collector:
             counts = [sum(count for size, count in sizes.items() if size <= bound) for bound in _SIZES]
             buckets = [(str(float(bound)), float(count)) for bound, count in zip(_SIZES, counts, strict=True)]
             buckets.append(("+Inf", float(sum(sizes.values()))))
-            batches.add_metric([str(worker)], buckets, float(sum(size * count for size, count in sizes.items())))
+            batches.add_metric([worker], buckets, float(sum(size * count for size, count in sizes.items())))
         return batches
 
     def _histograms(self) -> Iterator[Metric]:
@@ -120,11 +124,11 @@ class _Collector:
             labels=["worker", "workflow", "stage"],
         )
         for worker, tally in self._tallies.items():
-            _add(planning, [str(worker)], tally["planning"])
+            _add(planning, [worker], tally["planning"])
             for number, workflow in enumerate(self._workflows):
-                _add(latency, [str(worker), workflow.name], tally["latency"].get(number))
+                _add(latency, [worker, workflow.name], tally["latency"].get(number))
                 for stage, facts in enumerate(workflow.workflow.stages):
-                    labels = [str(worker), workflow.name, facts.name]
+                    labels = [worker, workflow.name, facts.name]
                     _add(run, labels, tally["run"].get((number, stage)))
                     _add(wait, labels, tally["wait"].get((number, stage)))
         yield from (planning, latency, run, wait)
