@@ -91,7 +91,7 @@ class Profile(NamedTuple):
 @contextmanager
 def measured(kind: type[Document], repeats: int) -> Iterator[Profile]:
     """Measure the application with such requests; the file is there as long as the context."""
-    profiler = Profiler(TARGET, ProfileOptions(batches=(1,), repeats=repeats))
+    profiler = Profiler(TARGET, ProfileOptions(batches=(1,), repeats=repeats, at_once=WORKERS))
     samples = {
         "read-document": [{"image": kind.page(seed).image} for seed in range(_DIFFERENT)],
         "listen": [{"recording": recording(seed)} for seed in range(_DIFFERENT)],

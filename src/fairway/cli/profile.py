@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +27,7 @@ def profile(
     ],
     batches: Annotated[str, typer.Option(metavar="N,...", help="Batch sizes to measure.")] = "1,2,4,8",
     threads: Annotated[str, typer.Option(metavar="N,...", help="Numbers of threads that a stage may use.")] = "1",
-    repeats: Annotated[int, typer.Option(metavar="N", help="How often each is repeated, unless three agree.")] = 5,
+    repeats: Annotated[int, typer.Option(metavar="N", help="How often each input is repeated.")] = 5,
     input_file: Annotated[
         Path | None,
         typer.Option(
@@ -50,7 +51,9 @@ def profile(
     workers: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Workers in simulations of the profile; one per core otherwise.", show_default=False
+            metavar="N",
+            help="Workers of this machine: as many are measured at a time, and simulated; one per core otherwise.",
+            show_default=False,
         ),
     ] = None,
     memory: Annotated[
@@ -85,14 +88,15 @@ def profile(
     if input_file is not None and sample is not None:
         raise InputError("--input and --sample both say what to measure with; choose one of them")
     options = ProfileOptions(_numbers("--batches", batches), _numbers("--threads", threads), repeats)
+    first, cores = options.threads[0], _cores()
+    count = max(1, cores // first) if workers is None else workers
+    if count < 1:
+        raise InputError(f"--workers: {count} given, expected a whole number of at least 1")
+    options = replace(options, at_once=min(count * first, cores))
     try:
         memory_bytes = None if memory is None else bytes_of(memory)
     except InputError as error:
         raise InputError(f"--memory: {error}") from None
-    cores = _cores()
-    count = max(1, cores // options.threads[0]) if workers is None else workers
-    if count < 1:
-        raise InputError(f"--workers: {count} given, expected a whole number of at least 1")
     if not output.resolve().parent.is_dir():
         raise InputError(f"--output: there is no directory '{output.resolve().parent}'; make it, or name another")
     profiler = Profiler(target, options)

@@ -29,16 +29,13 @@ from fairway.live.serving.process import serve_until_told
 from fairway.live.serving.running import arguments_of, explained
 from fairway.live.serving.settings import ServingSettings
 from fairway.live.serving.shared_table import SharedTable
-from fairway.live.serving.side_thread import SideThread
+from fairway.live.serving.side_thread import INLINE_SECONDS, SideThread
 from fairway.live.serving.spans import Spans
 from fairway.live.serving.tally import Tally
 from fairway.live.serving.wire import Channel, WireError
 from fairway.workflows import Arguments
 
 _LOG = logging.getLogger(__name__)
-
-_INLINE_SECONDS = 5e-4
-"""A stage that takes less runs in the loop: handing it to a thread would take longer."""
 
 
 class _Running:
@@ -169,7 +166,7 @@ class Invoker:
             work = partial(self._streamed, running, workflow, stage, model, arguments[0])
         else:
             work = partial(run_batch, workflow, stage, model, arguments)
-        if order.seconds < _INLINE_SECONDS and not workflow.is_streaming(stage):
+        if order.seconds < INLINE_SECONDS and not workflow.is_streaming(stage):
             self._ended(running, work(), None)
         else:
             self._stages.run(work, partial(self._ended, running))

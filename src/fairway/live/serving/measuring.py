@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import select
 import statistics
 import sys
 import time
@@ -22,6 +23,7 @@ from typing import Any
 
 from fairway.live.serving.application import Application, ServedWorkflow, load_application
 from fairway.live.serving.resident import forget_peak, give_back, peak_bytes, resident_bytes
+from fairway.live.serving.side_thread import INLINE_SECONDS, SideThread
 from fairway.workflows import Arguments
 
 _LOADS = 3
@@ -33,9 +35,6 @@ _MOST_RUNS, _ENOUGH_SECONDS = 10, 0.02
 _REST_SECONDS = 0.01
 """How long a stage rests before each run. In service others run in between, or nobody, and caches cool down: a stage of
 half a millisecond takes twice as long then as when it is run over and over."""
-
-_AGREEING_RUNS, _AGREEING = 3, 0.05
-"""So many runs that differ by no more than this part are enough, however many were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,32 +149,42 @@ def _times(
     batches: Sequence[int],
     repeats: int,
 ) -> dict[int, float]:
-    """By batch size, the mean over the samples of the median over repeats: outliers fall out, long inputs do not."""
-    times = {}
+    """By batch size, the mean over all runs: what takes longer now and then does so in service, too."""
+    times, beside = {}, SideThread("fairway-stages")
     for size in batches:
         starts = range(0, len(samples), size) if size < len(samples) else [0]
-        medians = []
+        means = []
         for start in starts:
-            batch = _batch(samples, start, size)
-            _run(served, stage, model, batch)
-            medians.append(_median_seconds(partial(_run, served, stage, model, batch), repeats))
-        times[size] = statistics.mean(medians)
+            run = partial(_run, served, stage, model, _batch(samples, start, size))
+            is_long = _seconds(run, None) >= INLINE_SECONDS
+            means.append(_mean_seconds(run, repeats, beside if is_long else None))
+        times[size] = statistics.mean(means)
     return times
 
 
-def _median_seconds(run: Callable[[], None], repeats: int) -> float:
-    """The median of so many runs: fewer where they agree, more where each is over in a moment."""
+def _mean_seconds(run: Callable[[], None], repeats: int, beside: SideThread | None) -> float:
+    """The mean of so many runs, of more where each is over in a moment."""
     runs: list[float] = []
-    while True:
+    while len(runs) < repeats or (len(runs) < _MOST_RUNS and sum(runs) < _ENOUGH_SECONDS):
         time.sleep(_REST_SECONDS)
-        started = time.perf_counter()
+        runs.append(_seconds(run, beside))
+    return statistics.mean(runs)
+
+
+def _seconds(run: Callable[[], None], beside: SideThread | None) -> float:
+    """How long a run takes, until this thread knows that it is over; `beside` is another, in which it then runs."""
+    started = time.perf_counter()
+    if beside is None:
         run()
-        runs.append(time.perf_counter() - started)
-        median = statistics.median(runs)
-        agree = len(runs) >= _AGREEING_RUNS and max(runs) - min(runs) < _AGREEING * median
-        short = len(runs) < _MOST_RUNS and sum(runs) < _ENOUGH_SECONDS
-        if not short and (agree or len(runs) >= repeats):
-            return median
+        return time.perf_counter() - started
+    problems: list[BaseException | None] = []
+    beside.run(run, lambda _, problem: problems.append(problem))
+    select.select([beside.wake], [], [])
+    beside.deliver()
+    ended = time.perf_counter()
+    if problems[0] is not None:
+        raise problems[0]
+    return ended - started
 
 
 def _run(served: ServedWorkflow, stage: int, model: object, batch: Sequence[Arguments]) -> None:

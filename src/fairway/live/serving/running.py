@@ -24,7 +24,7 @@ from fairway.live.serving.data import Parcel
 from fairway.live.serving.held import Held, Value
 from fairway.live.serving.models import Models
 from fairway.live.serving.pieces import collected
-from fairway.live.serving.side_thread import SideThread
+from fairway.live.serving.side_thread import INLINE_SECONDS, SideThread
 from fairway.live.serving.spans import Spans
 from fairway.live.serving.tally import Tally
 from fairway.place.graph import TaskGraph
@@ -32,9 +32,6 @@ from fairway.place.plan import Request
 from fairway.workflows import Arguments
 
 _LOG = logging.getLogger(__name__)
-
-_INLINE_SECONDS = 5e-4
-"""A stage that takes less runs in the loop."""
 
 _LONG_SECONDS, _LONG_RUNS = 2e-3, 3
 """A stage that has taken so long several times in a row does not, whatever was expected."""
@@ -100,7 +97,7 @@ class Running:
         except Exception as error:  # the models and inputs should be here: if not, the worker outlives that too
             return self._ended(run, stage, now, [Outcome(problem=error)] * size)
         # Pieces have to go out as they come, so they are made beside the loop, too.
-        if run.seconds < _INLINE_SECONDS and stage.long_runs < _LONG_RUNS and not stage.streams:
+        if run.seconds < INLINE_SECONDS and stage.long_runs < _LONG_RUNS and not stage.streams:
             return self._ended(run, stage, now, work())
 
         def ended(outcomes: list[Outcome] | None, problem: BaseException | None) -> None:

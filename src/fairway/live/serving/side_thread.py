@@ -13,6 +13,9 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
+INLINE_SECONDS = 5e-4
+"""A stage that takes less runs in the loop itself: handing it to a thread would take about as long."""
+
 Done = Callable[[Any, BaseException | None], None]
 
 
