@@ -45,6 +45,7 @@ class Ours:
         summed["planning"] = [
             sum(counts) for counts in zip(*(each["planning"]["counts"] for each in found), strict=True)
         ]
+        summed["latency_seconds"] = sum(of["total"] for each in found for of in each["latency"].values())
         summed["planning_seconds"] = sum(each["planning"]["total"] for each in found)
         return summed
 
