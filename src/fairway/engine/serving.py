@@ -120,6 +120,7 @@ class ServingEngine:
         "_fetch_seconds",
         "_forgotten",
         "_gathers",
+        "_keeps_plans",
         "_kept",
         "_models_changed",
         "_numbers",
@@ -172,6 +173,7 @@ class ServingEngine:
         self._recovers = options.recovers
         self._publishes = options.publishes
         self._gathers = rules.gathers_joins
+        self._keeps_plans = rules.keeps_plans
         self._prefetches = rules.memory.prefetches
         self._table = table
         self._fetch_seconds = table.fetch_seconds
@@ -229,7 +231,7 @@ class ServingEngine:
 
     def is_present(self, worker: int) -> bool:
         """Whether a worker is there, as far as this one knows."""
-        return self._table.is_seen(worker, self.now)
+        return self._table.is_seen(worker)
 
     def send(self, flow: Flow, stage: int, worker: int, sources: tuple[int, ...], *, gathered: bool = False) -> None:
         """Bring inputs of a task to its worker."""
@@ -440,10 +442,13 @@ class ServingEngine:
             request = flow.request
             done = made(StageDone, (request.key, stage, self.me, flow.attempt, self.now))
             self.tell(request.ingress, done)
-        view = None
+        view, table, workers = None, self._table, flow.workers
         for successor in successors:
+            if self._keeps_plans and table.is_seen(workers[successor]):
+                self.send(flow, successor, workers[successor], (stage,))
+                continue
             if view is None or view.own_queued != self.load.queued:  # the last one stays here
-                view = self._table.view(self.me, self.now, self.load)
+                view = table.view(self.me, self.now, self.load)
             worker = self._next_worker(flow, successor, view)
             if worker is not None:
                 self.send(flow, successor, worker, (stage,))

@@ -22,6 +22,7 @@ class WorkerRules:
     `gathers_joins`: a task that takes several inputs has them gathered at its planned worker, which then asks
     `next_worker` once more, with `gathered`, and sends them on together. `centralised`: one place that sees every row
     exactly plans all requests, at the price of one more hop. `running_load`: how a running task counts as load.
+    `keeps_plans`: a task goes to its planned worker as long as that is there, so that `next_worker` need not be asked.
     `batches`: tasks that wait for the same stage may run together, where floor 2 finds that it pays.
     """
 
@@ -29,6 +30,7 @@ class WorkerRules:
     running_load: RunningLoad = "decays"
     gathers_joins: bool = False
     centralised: bool = False
+    keeps_plans: bool = False
     batches: bool = True
 
 

@@ -160,10 +160,8 @@ class StateTable:
         )
         return made(View, fields)
 
-    def is_seen(self, worker: int, now: float) -> bool:
-        """Whether a worker has a row, as others see it now."""
-        if self._loads_under_way:
-            self.view(OUTSIDE, now)
+    def is_seen(self, worker: int) -> bool:
+        """Whether a worker has a row, as others see it; when it comes or goes, all see that at once."""
         return bool(self._queued[worker] != ABSENT)
 
     def exact_rows(self) -> tuple[FloatArray, FloatArray, BoolArray]:

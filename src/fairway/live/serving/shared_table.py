@@ -43,12 +43,8 @@ class SharedTable(StateTable):
 
     def call_busy(self, worker: int, until: float) -> None:
         """Say of a worker that gives no sign that it is busy; its own next word goes before this."""
-        if self.is_present(worker):
+        if self.is_seen(worker):
             self._busy_until[worker] = max(float(self._busy_until[worker]), until)
-
-    def is_present(self, worker: int) -> bool:
-        """Whether a worker has a row."""
-        return bool(self._queued[worker] != ABSENT)
 
 
 def _size(workers: int, models: int) -> int:

@@ -78,7 +78,7 @@ class Watch:
 
     def is_there(self, worker: Watched) -> bool:
         """Whether a process has started and listens; from any thread."""
-        return self._table.is_present(worker.number) if worker.takes_tasks else worker.listens
+        return self._table.is_seen(worker.number) if worker.takes_tasks else worker.listens
 
     def _wait(self) -> None:
         descriptors: list[int] = [self._wake]

@@ -29,7 +29,8 @@ class Hash:
         """Memory as under Compass, but models come when they are needed unless `prefetch` says otherwise."""
         if self.compat:
             return COMPAT_RULES
-        return WorkerRules(MemoryPolicy.looking_ahead(prefetches=self.prefetch), batches=not self.no_batching)
+        memory = MemoryPolicy.looking_ahead(prefetches=self.prefetch)
+        return WorkerRules(memory, keeps_plans=True, batches=not self.no_batching)
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
         """Some worker for each task, and when it is expected to finish there."""
