@@ -28,12 +28,21 @@ class HttpClient:
         self._free: deque[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = deque()
 
     async def post(self, content: object) -> Any:
-        connection = self._free.pop() if self._free else await asyncio.open_connection("127.0.0.1", self._port)
-        reader, writer = connection
         body = json.dumps(content).encode()
         head = f"POST {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-        answer = await reader.readuntil(_END)
+        request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+        while True:
+            is_used = bool(self._free)
+            connection = self._free.pop() if is_used else await asyncio.open_connection("127.0.0.1", self._port)
+            reader, writer = connection
+            try:
+                writer.write(request)
+                answer = await reader.readuntil(_END)
+                break
+            except (OSError, asyncio.IncompleteReadError):
+                writer.close()
+                if not is_used:  # one that nobody has used for long may have been closed by the other side
+                    raise
         status, _, fields = answer.decode().partition("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in fields.strip().split("\r\n"))
         told = await _body(reader, headers)
