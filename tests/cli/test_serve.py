@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fairway.cli.main import app
+from fairway.cli.serve_run import Asked
+from fairway.live.local.accelerators import Accelerator
 from fairway.live.serving.settings import ServingSettings
 
 PATIENCE = 120.0
@@ -93,7 +96,8 @@ def _serving(place: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
             directory = re.search(r"token: (\S+)", said)
             assert address is not None
             assert directory is not None
-            headers = {"Authorization": f"Bearer {(Path(directory[1]) / 'token').read_text().strip()}"}
+            token = (Path(directory[1]) / "token").read_text().strip()
+            headers = {"Authorization": f"Bearer {token}", "directory": directory[1]}
             yield process, address[1], headers
         finally:
             process.kill()
@@ -112,6 +116,11 @@ def test_it_serves_until_it_is_stopped(short_path: Path, number: signal.Signals)
         asked = httpx.post(f"{address}/workflows/add", json={"x": 4}, headers=headers, trust_env=False, timeout=60)
         assert (asked.status_code, asked.json()) == (200, 5)
         assert httpx.get(f"{address}/status", trust_env=False, timeout=60).status_code == 401
+        watched = CliRunner().invoke(app, ["top", "--once", "--served", headers["directory"]], env={"COLUMNS": "160"})
+        assert "Fairway serves mine:add" in watched.stdout
+        assert "EMULATED" in watched.stdout
+        assert re.search(r"add +1 .* ms", watched.stdout), watched.stdout
+        assert len(re.findall(r"worker-\d +0 +0", watched.stdout)) == 2
         assert len(_workers(short_path / "t")) == 2
         process.send_signal(number)
         out, _ = process.communicate(timeout=PATIENCE)
@@ -202,6 +211,36 @@ def test_what_cannot_be_served_is_one_line(
     assert len(result.stderr.strip().splitlines()) == 1
     assert list(memory.iterdir()) == []
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("fairway-")] == []
+
+
+def test_nothing_can_be_watched_where_nothing_is_served(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["top", "--once", "--served", str(tmp_path)])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"fairway: {tmp_path}: nothing is served from here; start it with 'fairway serve'\n"
+
+
+def test_there_is_a_worker_for_each_gpu_unless_workers_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus = [Accelerator("a100", number, f"GPU-{number}", "A100", 40 * 2**30) for number in range(3)]
+    monkeypatch.setattr("fairway.cli.serve_run.found_accelerators", lambda: gpus)
+    asked = _asked(workers=None)
+    settings = asked.settings(tmp_path, tmp_path)
+    assert (settings.workers, settings.devices) == (3, ("GPU-0", "GPU-1", "GPU-2"))
+    assert (settings.emulated, settings.memory_bytes) == (False, int(0.9 * 40 * 2**30))
+    few = replace(asked, workers=2).settings(tmp_path, tmp_path)
+    assert (few.workers, few.devices, few.emulated, few.memory_bytes) == (2, (), True, None)
+    monkeypatch.setattr("fairway.cli.serve_run.found_accelerators", list)
+    assert (asked.settings(tmp_path, tmp_path).workers, asked.settings(tmp_path, tmp_path).emulated) == (2, True)
+
+
+def _asked(**options: Any) -> Asked:
+    given = {
+        "target": "mine:add", "workers": 2, "memory": None, "threads": "1", "scheduler": "compass", "profile": None,
+        "slo": None, "most_open": 10, "directory": None, "host": "127.0.0.1", "port": 0, "most_body": "1MB",
+        "certificate": None, "key": None, "plain_text": False, "no_token": True, "pinned": (), "traces": None,
+    }  # fmt: skip
+    return Asked(**{**given, **options})
 
 
 def test_a_port_in_use_is_refused_before_anything_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

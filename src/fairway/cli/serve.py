@@ -25,7 +25,8 @@ def serve(
             "-w",
             min=1,
             metavar="N",
-            help="Worker processes: 2 unless given, or as many as cores allow with [bold]--threads auto[/bold].",
+            help="Worker processes, each an emulated accelerator; without it, one for each GPU, or 2 if there is none "
+            "(with [bold]--threads auto[/bold], as many as cores allow).",
             show_default=False,
             rich_help_panel=_WORKERS,
         ),

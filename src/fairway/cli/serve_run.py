@@ -18,6 +18,7 @@ from pathlib import Path
 import typer
 
 from fairway.errors import InputError
+from fairway.live.local.accelerators import found_accelerators
 from fairway.live.serving.parent import allow_many_files
 from fairway.live.serving.settings import ServingSettings
 from fairway.live.serving.supervisor import Supervisor, memory_directory
@@ -28,6 +29,9 @@ from fairway.service.server import HttpServer, bound_socket, check_reach
 
 _AUTO = "auto"
 _WORKERS = 2
+
+_FOR_MODELS = 0.9
+"""The part of a GPU's memory that models may take, unless the budget is given; runs need some, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,18 @@ class Asked:
 
     def settings(self, directory: Path, memory: Path) -> ServingSettings:
         """How to serve, with as many threads as were given; `chosen` says how many that should be with auto."""
+        found = found_accelerators() if self.workers is None else []
+        memory_bytes = None if self.memory is None else _size("--memory", self.memory)
+        sizes = [each.memory_bytes for each in found if each.memory_bytes is not None]
+        if memory_bytes is None and sizes:
+            memory_bytes = int(_FOR_MODELS * min(sizes))
         return ServingSettings(
             target=self.target,
             directory=directory,
             memory_directory=memory,
-            workers=_WORKERS if self.workers is None else self.workers,
-            memory_bytes=None if self.memory is None else _size("--memory", self.memory),
+            workers=self.workers or len(found) or _WORKERS,
+            memory_bytes=memory_bytes,
+            devices=tuple(each.device for each in found if each.device is not None),
             scheduler=self.scheduler,
             profile=None if self.profile is None else self.profile.absolute(),
             most_open=self.most_open,
@@ -79,7 +89,7 @@ class Asked:
             raise InputError("--threads: auto given without --profile; measure with 'fairway profile --threads 1,2'")
         choice = choose_threads(list(settings.application().workflows.values()))
         cores = len(os.sched_getaffinity(0))
-        workers = max(1, cores // choice.threads) if self.workers is None else self.workers
+        workers = settings.workers if settings.devices else self.workers or max(1, cores // choice.threads)
         return replace(settings, threads=choice.threads, workers=workers), choice
 
 
@@ -144,7 +154,8 @@ def _ready(supervisor: Supervisor, address: str, token: str | None, choice: Thre
     memory = "" if settings.memory_bytes is None else f" with {settings.memory_bytes / 1e6:g} MB for models each"
     names = ", ".join(f"/workflows/{name}" for name in supervisor.workflows)
     typer.echo(f"Fairway serves {names} at {address}")
-    typer.echo(f"workers: {settings.workers}{memory} (emulated accelerators), scheduler {settings.scheduler}")
+    kind = "emulated accelerators" if settings.emulated else "GPUs of this machine"
+    typer.echo(f"workers: {settings.workers}{memory} ({kind}), scheduler {settings.scheduler}")
     if choice is not None:
         typer.echo(f"threads for each worker: {choice}")
     typer.echo(f"sockets, logs{'' if token is None else ' and the token'}: {settings.directory}")

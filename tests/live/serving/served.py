@@ -25,6 +25,19 @@ def chain(x: int) -> Any:
     return Add()(Add()(Add()(x)))
 
 
+@fairway.stage(seconds=1e-5)
+class Device:
+    """Which accelerators it sees."""
+
+    def __call__(self, numbers: list[int]) -> list[str]:
+        return [os.environ["CUDA_VISIBLE_DEVICES"] for _ in numbers]
+
+
+@fairway.workflow
+def device(x: int) -> Any:
+    return Device()(x)
+
+
 @fairway.stage(memory="10MB", seconds=0.01)
 class Double:
     def load(self) -> str:

@@ -47,6 +47,13 @@ def _until(condition: Callable[[], Any], patience: float = 30.0) -> Any:
     return value
 
 
+def test_a_worker_sees_its_own_gpu_only(served: Callable[..., Any]) -> None:
+    with served("device", workers=2, devices=("GPU-a", "GPU-b"), scheduler="hash") as (_, client):
+        assert {client.ask(x=number) for number in range(40)} == {"GPU-a", "GPU-b"}
+    with pytest.raises(InputError, match="devices: 1 given for 2 workers"), served("device", devices=("GPU-a",)):
+        pass
+
+
 def test_a_chain_and_many_clients(served: Callable[..., Any]) -> None:
     with served("chain", workers=3) as (supervisor, client):
         assert [client.ask(x=number) for number in range(50)] == list(range(3, 53))

@@ -24,6 +24,7 @@ class ServingSettings:
     no limit; models in `pinned` are loaded at once and stay. A worker takes `most_open` requests at a time at most and
     refuses more. `most_bytes` is the largest body that is taken over HTTP. `threads` is what a stage's library may use.
     `traces` is where OpenTelemetry spans go: an OTLP address over HTTP. `slo_seconds` is for workflows without an SLO.
+    `devices` are this machine's accelerators, one for each worker, as CUDA calls them; none if they are emulated.
 
     Under a scheduler that chooses configurations there is one process more, the dispatcher, numbered after the workers:
     `dispatches` says so, and need not be given.
@@ -40,7 +41,7 @@ class ServingSettings:
     most_bytes: int = 64 * 2**20
     threads: int = 1
     seed: int = 0
-    emulated: bool = True
+    devices: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
     traces: str | None = None
     slo_seconds: float | None = None
@@ -53,6 +54,8 @@ class ServingSettings:
             object.__setattr__(self, "dispatches", is_configurator(self.scheduler))
         if self.workers < 1:
             raise InputError(f"workers: {self.workers} given, expected a whole number of at least 1")
+        if self.devices and len(self.devices) != self.workers:
+            raise InputError(f"devices: {len(self.devices)} given for {self.workers} workers, expected one for each")
         if self.memory_bytes is not None and not (math.isfinite(self.memory_bytes) and self.memory_bytes > 0):
             raise InputError(f"memory: {self.memory_bytes} given, expected bytes above 0")
 
@@ -62,6 +65,11 @@ class ServingSettings:
         for served in application.workflows.values():
             served.slo_seconds = self.slo_seconds if served.slo_seconds is None else served.slo_seconds
         return application
+
+    @property
+    def emulated(self) -> bool:
+        """Whether workers have no accelerator of their own."""
+        return not self.devices
 
     @property
     def dispatcher(self) -> int | None:
@@ -131,5 +139,6 @@ class ServingSettings:
         content = json.loads(path.read_text())
         for name in ("directory", "memory_directory", "profile"):
             content[name] = None if content[name] is None else Path(content[name])
-        content["pinned"] = tuple(content["pinned"])
+        for name in ("pinned", "devices"):
+            content[name] = tuple(content[name])
         return cls(**content)

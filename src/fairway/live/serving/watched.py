@@ -55,10 +55,18 @@ class Watched:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **stage_environment(settings.threads), "FAIRWAY_WORKER": str(self.number)},
+                env={**os.environ, **self._environment},
             )
         self.descriptor = os.pidfd_open(self.process.pid)
         self._started = time.monotonic()
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        settings = self._settings
+        own = {**stage_environment(settings.threads), "FAIRWAY_WORKER": str(self.number)}
+        if settings.devices and self.takes_tasks:
+            own["CUDA_VISIBLE_DEVICES"] = settings.devices[self.number]
+        return own
 
     @property
     def takes_tasks(self) -> bool:
