@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -326,14 +325,5 @@ _SAID_BY_INVOKERS: dict[str, tuple[Callable[..., None], int]] = {
 """What invokers can say."""
 
 
-def main(settings: str, number: str, epoch: str, parent: str) -> int:
-    """Be the dispatcher until told to stop, or until the supervisor is gone."""
-    read = ServingSettings.read(Path(settings))
-    serve_until_told(
-        "dispatcher", int(parent), read.memory_directory, lambda: Dispatcher(read, int(number), int(epoch))
-    )
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    serve_until_told(Dispatcher, *sys.argv[1:])

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from fairway.live.serving.application import ServedWorkflow
@@ -249,14 +248,5 @@ _TAKEN: dict[str, tuple[Callable[..., None], int]] = {
 """What can be said to an invoker, and in how many parts."""
 
 
-def main(settings: str, number: str, epoch: str, parent: str) -> int:
-    """Be an invoker until told to stop, or until the supervisor is gone."""
-    read = ServingSettings.read(Path(settings))
-    serve_until_told(
-        f"worker-{number}", int(parent), read.memory_directory, lambda: Invoker(read, int(number), int(epoch))
-    )
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    serve_until_told(Invoker, *sys.argv[1:])

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairway.live.serving.parent import allow_many_files, end_with_parent, has_ended
+from fairway.live.serving.settings import ServingSettings
 
 _PATIENCE_SECONDS = 2.0
 
@@ -28,8 +29,14 @@ class Serves(Protocol):
         ...
 
 
-def serve_until_told(name: str, parent: int, memory_directory: Path, make: Callable[[], Serves]) -> None:
-    """Be what `make` makes until told to stop, or until the supervisor, the parent process, is gone."""
+def serve_until_told(make: Callable[[ServingSettings, int, int], Serves], path: str, *numbers: str) -> None:
+    """Be what `make` makes until told to stop, or until the supervisor is gone.
+
+    It is made of the settings in the file, its number and its epoch. The last number is that of the parent process.
+    """
+    settings = ServingSettings.read(Path(path))
+    number, epoch, parent = map(int, numbers)
+    name = settings.name_of(number)
     logging.basicConfig(level=logging.INFO, format=f"%(asctime)s {name} %(levelname)s %(message)s")
     made: Serves | None = None
 
@@ -40,7 +47,7 @@ def serve_until_told(name: str, parent: int, memory_directory: Path, make: Calla
 
     def abandoned(*_: Any) -> None:
         if has_ended(parent, _PATIENCE_SECONDS):  # then nobody else is left to do it
-            shutil.rmtree(memory_directory, ignore_errors=True)
+            shutil.rmtree(settings.memory_directory, ignore_errors=True)
         end()
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the supervisor, which stops its processes in order
@@ -48,6 +55,6 @@ def serve_until_told(name: str, parent: int, memory_directory: Path, make: Calla
     signal.signal(signal.SIGHUP, abandoned)
     end_with_parent(parent)
     allow_many_files()
-    made = make()
+    made = make(settings, number, epoch)
     gc.freeze()  # what was imported stays: looking through all of it would take 45 ms each time that a model goes
     made.serve()

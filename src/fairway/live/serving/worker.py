@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -262,14 +261,5 @@ _TAKEN: dict[str, tuple[Callable[..., None], int]] = {
 """What can be said to a worker, and in how many parts."""
 
 
-def main(settings: str, number: str, epoch: str, parent: str) -> int:
-    """Be a worker until told to stop, or until the supervisor is gone."""
-    read = ServingSettings.read(Path(settings))
-    serve_until_told(
-        f"worker-{number}", int(parent), read.memory_directory, lambda: ServingWorker(read, int(number), int(epoch))
-    )
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    serve_until_told(ServingWorker, *sys.argv[1:])
