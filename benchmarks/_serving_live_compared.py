@@ -132,13 +132,14 @@ def _mean_latency(name: str, peer: str, mine: Turns, other: Turns, target: float
 
 
 def documents(settings: Settings) -> Iterator[Result]:
-    """The documents, against `serve.multiplexed`; then where loading matters less, for either reason."""
+    """Documents against `serve.multiplexed`: short pages, Ray with more room, and pages as the example draws them."""
     short = settings.served()
     name, half = "short pages, 60 % of capacity", short.profile.half
     repeats, fewer = settings.repeats, min(2, settings.repeats)
-    yield from _against_ray(name, short, half, repeats, settings.target(2.0), settings.target(10.0))
+    targets = (settings.target(2.0), settings.target(10.0))
+    yield from _against_ray(name, short, half, repeats, *targets)
     yield from _against_ray(f"{name}, Ray with room for {half + 1} models", short, half + 1, fewer, None, None)
-    yield from _against_ray("long pages, 60 % of capacity", settings.served(LongDocument), half, fewer, None, None)
+    yield from _against_ray("long pages, 60 % of capacity", settings.served(LongDocument), half, fewer, *targets)
 
 
 def _against_ray(

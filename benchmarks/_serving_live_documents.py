@@ -63,7 +63,7 @@ class Document:
 
 
 class LongDocument(Document):
-    """One request, with a long page if it has one."""
+    """One request, with a page as the example draws them, if it has one."""
 
     LINES, WIDTH, HEIGHT = 4, 544, 320
     NAME: ClassVar[str] = "benchmarks._serving_live_documents:LongDocument"
