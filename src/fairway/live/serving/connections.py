@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import selectors
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,18 @@ from fairway.live.serving.wire import Channel, WireError, accept, connect, liste
 _LOG = logging.getLogger(__name__)
 
 _MANY_FILES = 64
+
+Understood = Mapping[str, tuple[Callable[..., None], int]]
+"""What can be said to a process: by its first word, who hears it, and how many parts follow."""
+
+
+def hear(process: object, understood: Understood, channel: Channel, message: tuple[Any, ...]) -> None:
+    """Let a process hear a message that it understands; refuse any other, by a `WireError`."""
+    kind, *content = message
+    known = understood.get(kind) if isinstance(kind, str) else None
+    if known is None or len(content) != known[1]:
+        raise WireError(f"a message {str(kind)[:40]!r} with {len(content)} parts given, which means nothing here")
+    known[0](process, channel, *content)
 
 
 class Connections:

@@ -9,11 +9,10 @@ does what the engine says. Values do not pass through it: it knows the names of 
 
 from __future__ import annotations
 
-import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
@@ -43,7 +42,7 @@ from fairway.engine.serverless_messages import (
 from fairway.engine.serving_messages import HIT, MISS, NO_MODEL, Cancelled, Refuse
 from fairway.live.serving.answering import Answering
 from fairway.live.serving.application import ServedWorkflow
-from fairway.live.serving.connections import Connections
+from fairway.live.serving.connections import Connections, Understood, hear
 from fairway.live.serving.data import Parcel, SharedBuffers
 from fairway.live.serving.entrusted import Entrusted
 from fairway.live.serving.invoked import container_rule, invoked_workflows
@@ -54,9 +53,7 @@ from fairway.live.serving.settings import ServingSettings
 from fairway.live.serving.spans import Spans
 from fairway.live.serving.tally import Tally
 from fairway.live.serving.timed_configurator import TimedConfigurator
-from fairway.live.serving.wire import Channel, WireError
-
-_LOG = logging.getLogger(__name__)
+from fairway.live.serving.wire import Channel
 
 _LOOK_SECONDS = 0.05
 """How often it looks for invokers that are not there, as long as there are such."""
@@ -150,11 +147,8 @@ class Dispatcher:
     # What comes in
 
     def _take(self, channel: Channel, message: tuple[Any, ...]) -> None:
-        kind, *content = message
-        known = (_SAID_BY_INVOKERS if isinstance(channel.peer, int) else _SAID_BY_OTHERS).get(str(kind))
-        if known is None or len(content) != known[1]:
-            raise WireError(f"a message {str(kind)[:40]!r} with {len(content)} parts given, which means nothing here")
-        known[0](self, channel, *content)
+        understood = _UNDERSTOOD_FROM_INVOKERS if isinstance(channel.peer, int) else _UNDERSTOOD_FROM_OTHERS
+        hear(self, understood, channel, message)
 
     def _left(self, channel: Channel) -> None:
         if not isinstance(channel.peer, int):
@@ -306,7 +300,7 @@ class Dispatcher:
                     self._tell(task.invoker, "drop", number)
 
 
-_SAID_BY_OTHERS: dict[str, tuple[Callable[..., None], int]] = {
+_UNDERSTOOD_FROM_OTHERS: Understood = {
     "ask": (Dispatcher._client_asks, 5),
     "cancel": (Dispatcher._client_cancels, 1),
     "lost": (Dispatcher._worker_lost, 1),
@@ -316,7 +310,7 @@ _SAID_BY_OTHERS: dict[str, tuple[Callable[..., None], int]] = {
 }
 """What clients and the supervisor can say, and in how many parts."""
 
-_SAID_BY_INVOKERS: dict[str, tuple[Callable[..., None], int]] = {
+_UNDERSTOOD_FROM_INVOKERS: Understood = {
     "ready": (Dispatcher._invoker_is_ready, 1),
     "done": (Dispatcher._task_done, 3),
     "loaded": (Dispatcher._container_done, 2),

@@ -9,7 +9,6 @@ what it runs, removes what was put out for the one before, and tells which model
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,7 @@ from typing import Any
 
 from fairway.live.serving.application import ServedWorkflow
 from fairway.live.serving.batch_run import Outcome, run_batch
-from fairway.live.serving.connections import Connections
+from fairway.live.serving.connections import Connections, Understood, hear
 from fairway.live.serving.data import Parcel, SharedBuffers, clear_files
 from fairway.live.serving.held import Value
 from fairway.live.serving.models import Models
@@ -31,10 +30,8 @@ from fairway.live.serving.shared_table import SharedTable
 from fairway.live.serving.side_thread import INLINE_SECONDS, SideThread
 from fairway.live.serving.spans import Spans
 from fairway.live.serving.tally import Tally
-from fairway.live.serving.wire import Channel, WireError
+from fairway.live.serving.wire import Channel
 from fairway.workflows import Arguments
-
-_LOG = logging.getLogger(__name__)
 
 
 class _Running:
@@ -84,11 +81,7 @@ class Invoker:
     # What comes in
 
     def _take(self, channel: Channel, message: tuple[Any, ...]) -> None:
-        kind, *content = message
-        known = _TAKEN.get(kind) if isinstance(kind, str) else None
-        if known is None or len(content) != known[1]:
-            raise WireError(f"a message {str(kind)[:40]!r} with {len(content)} parts given, which means nothing here")
-        known[0](self, channel, *content)
+        hear(self, _UNDERSTOOD, channel, message)
 
     def _left(self, channel: Channel) -> None:
         if channel is self._dispatcher:
@@ -125,10 +118,7 @@ class Invoker:
 
     def _loaded(self, channel: Channel, container: int, model: int, problem: BaseException | None) -> None:
         self._loading.discard(model)
-        reason = None
-        if problem is not None:
-            reason = f"model '{self._models.names[model]}' cannot be loaded: {type(problem).__name__}: {problem}"
-            _LOG.error("%s", reason)
+        reason = None if problem is None else self._models.why_not(model, problem)
         self._connections.write(channel, ("loaded", container, reason))
 
     def _evicts(self, _: Channel, model: int) -> None:
@@ -234,7 +224,7 @@ def _raise(error: OSError) -> Arguments:
     raise error
 
 
-_TAKEN: dict[str, tuple[Callable[..., None], int]] = {
+_UNDERSTOOD: Understood = {
     "serve": (Invoker._serves, 0),
     "run": (Invoker._runs, len(Order._fields)),
     "drop": (Invoker._dropped, 1),

@@ -41,6 +41,12 @@ class Models:
         """The numbers of the models that are here."""
         return tuple(self._there)
 
+    def why_not(self, number: int, problem: BaseException) -> str:
+        """Why a model could not be loaded, in a line, which the log has, too."""
+        reason = f"model '{self.names[number]}' cannot be loaded: {type(problem).__name__}: {problem}"
+        _LOG.error("%s", reason)
+        return reason
+
     def of(self, name: str | None) -> Any:
         """A model that is here; None for no model."""
         return None if name is None else self._there[self._number[name]]

@@ -9,11 +9,10 @@ client (`answering`). Nothing but the engine decides.
 
 from __future__ import annotations
 
-import logging
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -40,7 +39,7 @@ from fairway.engine.serving_messages import (
 )
 from fairway.live.serving.answering import Answering
 from fairway.live.serving.application import ServedWorkflow
-from fairway.live.serving.connections import Connections
+from fairway.live.serving.connections import Connections, Understood, hear
 from fairway.live.serving.data import Parcel, SharedBuffers
 from fairway.live.serving.held import Held
 from fairway.live.serving.models import Models
@@ -53,14 +52,12 @@ from fairway.live.serving.side_thread import SideThread
 from fairway.live.serving.spans import Spans
 from fairway.live.serving.tally import Tally
 from fairway.live.serving.timed import Timed
-from fairway.live.serving.wire import Channel, WireError
+from fairway.live.serving.wire import Channel
 from fairway.place.fleet import Fleet
 from fairway.place.graph import TaskGraph
 from fairway.place.plan import Request
 from fairway.place.registry import scheduler_of
 from fairway.place.state import StateTable
-
-_LOG = logging.getLogger(__name__)
 
 _MOST_ATTEMPTS = 10
 """A request whose workers were lost so often is taken to be the reason."""
@@ -146,11 +143,7 @@ class ServingWorker:
     # What comes in
 
     def _take(self, channel: Channel, message: tuple[Any, ...]) -> None:
-        kind, *content = message
-        known = _TAKEN.get(kind) if isinstance(kind, str) else None
-        if known is None or len(content) != known[1]:
-            raise WireError(f"a message {str(kind)[:40]!r} with {len(content)} parts given, which means nothing here")
-        known[0](self, channel, *content)
+        hear(self, _UNDERSTOOD, channel, message)
 
     def _client_left(self, channel: Channel) -> None:
         self._answering.client_left(channel)
@@ -231,10 +224,8 @@ class ServingWorker:
     def _loaded(self, load: Load, problem: BaseException | None) -> None:
         if problem is None:
             self._tell(ModelLoaded(load.copy, load.model))
-            return
-        reason = f"model '{self._models.names[load.model]}' cannot be loaded: {type(problem).__name__}: {problem}"
-        _LOG.error("%s", reason)
-        self._tell(ModelFailed(load.copy, load.model, reason))
+        else:
+            self._tell(ModelFailed(load.copy, load.model, self._models.why_not(load.model, problem)))
 
 
 def _batches(workflows: dict[TaskGraph, ServedWorkflow]) -> dict[TaskGraph, GraphBatches]:
@@ -248,7 +239,7 @@ def _batches(workflows: dict[TaskGraph, ServedWorkflow]) -> dict[TaskGraph, Grap
     return batches
 
 
-_TAKEN: dict[str, tuple[Callable[..., None], int]] = {
+_UNDERSTOOD: Understood = {
     "ask": (ServingWorker._asked, 5),
     "cancel": (ServingWorker._cancelled, 1),
     "told": (ServingWorker._told, 4),
