@@ -110,6 +110,7 @@ class StateTable:
         self.loads = Pushes() if loads is None else loads
         self.caches = Pushes() if caches is None else caches
         # A worker's own row is read and written by itself, number by number; the pushed ones by kernels, all at once.
+        self._present = [True] * workers
         self._own_queued = [0.0] * workers
         self._own_busy_until = [NEVER] * workers
         self._own_caches = np.zeros((workers, models), dtype=np.bool_)
@@ -162,7 +163,7 @@ class StateTable:
 
     def is_seen(self, worker: int) -> bool:
         """Whether a worker has a row, as others see it; when it comes or goes, all see that at once."""
-        return bool(self._queued[worker] != ABSENT)
+        return self._present[worker]
 
     def exact_rows(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """By worker: its own account of what waits, until when its task runs, and (by model) what its memory holds.
@@ -173,7 +174,7 @@ class StateTable:
 
     def write_load(self, worker: int, queued: float, busy_until: float, now: float) -> None:
         """Set a worker's own load; the others see it when it has been pushed."""
-        if self._own_queued[worker] == ABSENT:
+        if not self._present[worker]:
             return
         self._own_queued[worker] = queued
         self._own_busy_until[worker] = busy_until
@@ -188,7 +189,7 @@ class StateTable:
     def write_cache(self, worker: int, model: int, held: bool, now: float) -> None:
         """Say that a worker's memory takes in, or gives up, a model; the others see it when it has been pushed."""
         own = self._own_cached[worker]
-        if self._own_queued[worker] == ABSENT or bool(own[model]) == held:
+        if not self._present[worker] or bool(own[model]) == held:
             return
         own[model] = held
         size = self.model_bytes[model]
@@ -201,7 +202,7 @@ class StateTable:
 
     def receive_load(self, worker: int, sequence: int, queued: float, busy_until: float) -> bool:
         """Take a peer's load as it pushed it; False if a newer one is known or the peer has left."""
-        if self._queued[worker] == ABSENT or sequence <= self._load_sequence[worker]:
+        if not self._present[worker] or sequence <= self._load_sequence[worker]:
             return False
         self._load_sequence[worker] = sequence
         self._queued[worker] = queued
@@ -210,7 +211,7 @@ class StateTable:
 
     def receive_cache(self, worker: int, sequence: int, models: list[int]) -> bool:
         """Take the models of a peer's memory as it pushed them; False if newer ones are known or the peer has left."""
-        if self._queued[worker] == ABSENT or sequence <= self._cache_sequence[worker]:
+        if not self._present[worker] or sequence <= self._cache_sequence[worker]:
             return False
         self._cache_sequence[worker] = sequence
         self._cached[:, worker] = False
@@ -227,6 +228,7 @@ class StateTable:
         self._reset(worker, 0.0)
 
     def _reset(self, worker: int, queued: float) -> None:
+        self._present[worker] = queued != ABSENT
         # What is under way is from before.
         self._loads_under_way = deque(news for news in self._loads_under_way if news[1] != worker)
         self._caches_under_way = deque(news for news in self._caches_under_way if news[1] != worker)

@@ -50,6 +50,9 @@ WORLD = -2
 
 _EVENTS_BETWEEN_NEWS = 2048
 
+_ASKED_AHEAD = 64
+"""Requests go on the heap so many at a time: enough to save their own events, too few to make it deep."""
+
 Progress = Callable[[int, float], None]
 """Called now and then with the number of requests that have ended and the virtual time."""
 
@@ -245,16 +248,18 @@ class World:
         self.at(since + self._entry_seconds[workflow], ingress, RequestArrived(key, self.graphs[workflow]))
 
     def _arrive(self) -> None:
-        """Let the next request come, and the one after it be next."""
-        request = self._next_request
-        self._next_request = after = request + 1
-        ingress = OUTSIDE if self.centralised else int(self._ingress[request] * len(self.fleet.workers))
-        if self._failures is not None:
-            self._failures.arrived(request, ingress)
-        else:
-            self.ask(request, ingress, self.now)
-        if after < len(self._times):
-            self.at(self._times[after], WORLD, self._arrive, URGENT)
+        """Let the next requests come, and those after them be next: one by one where it matters who is there."""
+        times, workers, failures = self._times, len(self.fleet.workers), self._failures
+        first = self._next_request
+        self._next_request = after = min(first + (_ASKED_AHEAD if failures is None else 1), len(times))
+        for request in range(first, after):
+            ingress = OUTSIDE if self.centralised else int(self._ingress[request] * workers)
+            if failures is not None:
+                failures.arrived(request, ingress)
+            else:
+                self.ask(request, ingress, times[request])
+        if after < len(times):
+            self.at(times[after], WORLD, self._arrive, URGENT)
 
     def _end(self, key: int, finished: float, outcome: RequestOutcome) -> None:
         request = self._owner[key]
