@@ -42,6 +42,7 @@ from fairway.engine.serving_messages import (
     TaskDone,
 )
 from fairway.place.fleet import OUTSIDE
+from fairway.place.links import Links
 
 MODELS = {name: Model(name, size) for name, size in (("a", 4), ("b", 4), ("c", 4), ("big", 10))}
 
@@ -68,9 +69,10 @@ class Cluster:
         workers: int = 3,
         memory: float = 10.0,
         me: int = 0,
+        links: Links | None = None,
         **options: Any,
     ) -> None:
-        self.fleet = Fleet.of([Worker(f"w{number}", memory) for number in range(workers)], MODELS.values())
+        self.fleet = Fleet.of([Worker(f"w{number}", memory) for number in range(workers)], MODELS.values(), links)
         self.table = StateTable(self.fleet)
         self.engine = ServingEngine(
             me,
@@ -128,7 +130,7 @@ def test_a_missing_model_is_loaded_before_its_task_runs_and_kept_for_the_next() 
 
 
 def test_a_model_of_the_next_task_is_copied_while_a_task_runs() -> None:
-    cluster = Cluster(workers=1)
+    cluster = Cluster("compass:no-overtaking", workers=1)
     (load,) = cluster.tell(RequestArrived(0, cluster.graph(chain("a"))))
     cluster.tell(RequestArrived(1, cluster.graph(chain("b"))))
     cluster.tell(RequestArrived(2, cluster.graph(chain("a"))))
@@ -335,6 +337,20 @@ def test_a_task_that_moved_to_a_worker_that_is_gone_is_planned_again() -> None:
     assert request.flow.attempt == 0
     cluster.tell(StageMoved(0, 1, 2, 0), at=1.1)
     assert request.flow.attempt == 1
+    assert request.at[1] != 2
+
+
+def test_a_move_to_a_worker_that_is_gone_counts_even_if_others_were_planned_again_meanwhile() -> None:
+    cluster = recovering()
+    request = planned(cluster, DIAMOND, [1, 1, 2, 2])
+    cluster.tell(StageDone(0, 0, 1, 0, 1.0), at=1.0)
+    cluster.tell(PeerLost(2), at=1.1)
+    assert (request.flow.attempt, request.at[1]) == (1, 1)
+    moved = request.at[3]
+    cluster.tell(StageMoved(0, 3, 2, 0), at=1.2)  # of the old plan, and sent anew since then
+    assert (request.flow.attempt, request.at[3]) == (1, moved)
+    cluster.tell(StageMoved(0, 1, 2, 0), at=1.3)  # of the old plan, and still what counts
+    assert request.flow.attempt == 2
     assert request.at[1] != 2
 
 

@@ -289,7 +289,9 @@ class Several:
                 case Run():
                     self.coming.append((worker, TaskDone(command.run, self._failures(command))))
                 case Load():
-                    self.coming.append((worker, ModelLoaded(command.copy, command.model)))
+                    fails = self.draws.random() < 0.03
+                    loaded = ModelFailed(*command, "no file") if fails else ModelLoaded(*command)
+                    self.coming.append((worker, loaded))
                 case Reply() | Refuse():
                     self.answers[command.key] += 1
                 case _:

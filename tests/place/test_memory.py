@@ -11,6 +11,7 @@ from fairway.place.memory import DeviceMemory, DoesNotFitError, MemoryPolicy, Pr
 
 A, B, C, D, E = range(5)
 LOOK_AHEAD = MemoryPolicy()
+REPLACING = MemoryPolicy(replaces=True)
 FIFO = MemoryPolicy("fifo", 0, 0)
 
 
@@ -95,6 +96,32 @@ def test_a_prefetch_neither_evicts_nor_passes_over_an_earlier_model() -> None:
     assert device.prepare([A], [[B], [D], [C]]).prefetch == (B, D)
 
 
+@pytest.mark.parametrize(
+    ("queue", "expected"),
+    [
+        ([[D]], Preparation((B,), (), (D,))),  # nobody waits for B or C, and B came first
+        ([[D], [B]], Preparation((C,), (), (D,))),
+        ([[D], [B], [C]], Preparation((C,), (), (D,))),  # C is needed last
+        ([[B], [D], [C]], Preparation((C,), (), (D,))),
+        ([[B], [C], [D]], Preparation((), (), ())),  # both are needed first
+        ([[B], [C], [A], [D]], Preparation((), (), ())),  # too far down the queue
+        ([[E]], Preparation((), (), ())),  # does not fit beside A, which runs
+    ],
+)
+def test_a_prefetch_may_replace_what_is_needed_later(queue: list[list[int]], expected: Preparation) -> None:
+    device = memory(3, [1, 1, 1, 1, 3], REPLACING, held=[A, B, C])
+    assert device.prepare([A], queue) == expected
+
+
+def test_a_prefetch_replaces_nothing_while_a_copy_is_under_way_and_nothing_that_is_pinned() -> None:
+    device = memory(3, [1, 1, 1, 1, 1], REPLACING, held=[A, B])
+    assert device.prepare([A], [[C]]) == Preparation((), (), (C,))
+    assert device.prepare([A], [[D]]) == Preparation((), (), ())
+    device.copied(C)
+    device.pin(B)
+    assert device.prepare([A], [[D]]) == Preparation((C,), (), (D,))
+
+
 def test_nothing_is_prefetched_by_a_task_that_had_to_evict() -> None:
     device = memory(3, [1, 1, 3, 1], held=[C])
     assert device.prepare([A], [[B]]) == Preparation((C,), (A,), ())
@@ -115,7 +142,7 @@ def test_a_copy_that_is_given_up_leaves_its_room() -> None:
     st.lists(st.integers(1, 40), min_size=2, max_size=8),
     st.integers(40, 90),
     st.lists(st.lists(st.integers(0, 7), max_size=3), max_size=25),
-    st.sampled_from([LOOK_AHEAD, FIFO, MemoryPolicy(prefetch_models=3, prefetch_tasks=9)]),
+    st.sampled_from([LOOK_AHEAD, REPLACING, FIFO, MemoryPolicy(prefetch_models=3, prefetch_tasks=9)]),
     st.integers(0, 7),
 )
 def test_the_memory_is_never_overbooked(
@@ -138,6 +165,7 @@ def test_the_memory_is_never_overbooked(
         assert set(task) <= resident
         assert pinned % len(sizes) in resident
         assert not set(done.evict) & set(task)
-        assert not (done.evict and done.prefetch)
+        assert policy.replaces or not (done.evict and done.prefetch)
+        assert not (done.evict and done.prefetch and done.fetch)
         assert sum(sizes[model] for model in resident) + device.free == capacity
         assert device.free >= 0

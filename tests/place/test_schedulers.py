@@ -48,13 +48,15 @@ def test_what_is_not_known_is_refused(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("text", "rules"),
     [
-        ("compass", {"memory": MemoryPolicy("look-ahead", 1, 3), "running_load": "decays", "gathers_joins": False}),
+        ("compass", {"memory": MemoryPolicy("look-ahead", 1, 3, replaces=True), "running_load": "decays"}),
+        ("compass", {"gathers_joins": False, "overtakes": True}),
+        ("compass:no-replacing,no-overtaking", {"memory": MemoryPolicy("look-ahead", 1, 3), "overtakes": False}),
         ("compass:fifo-eviction", {"memory": MemoryPolicy("fifo", 0, 0)}),
         ("compass:no-prefetch", {"memory": MemoryPolicy("look-ahead", 0, 0)}),
         ("compass:centralised", {"centralised": True}),
         ("compass:compat", {"memory": MemoryPolicy("fifo", 0, 0), "running_load": "ignored", "centralised": False}),
         ("compass:count-running", {"running_load": "counts"}),
-        ("jit", {"memory": MemoryPolicy("look-ahead", 0, 0), "gathers_joins": True}),
+        ("jit", {"memory": MemoryPolicy("look-ahead", 0, 0), "gathers_joins": True, "overtakes": False}),
         ("jit:prefetch", {"memory": MemoryPolicy("look-ahead", 1, 3), "gathers_joins": True}),
         ("heft", {"memory": MemoryPolicy("look-ahead", 0, 0), "gathers_joins": False}),
         ("hash:compat", {"memory": MemoryPolicy("fifo", 0, 0)}),

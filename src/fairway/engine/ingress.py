@@ -93,7 +93,7 @@ class Ingress:
             self._engine.tell(worker, Forget(key))
             return
         request.named.add(worker)
-        if attempt == request.flow.attempt and not request.is_done(stage):
+        if attempt >= request.since[stage] and not request.is_done(stage):  # else it was sent anew since then
             request.at[stage] = worker
             self._recover(request)
 

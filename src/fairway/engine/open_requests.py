@@ -20,10 +20,10 @@ class OpenRequest:
 
     `named` are all workers that may hold something of it. `finish` is NaN for a task that has not ended. `gone` are
     those that were lost with their worker, or their output was, even if that is back by now. `left` are the tasks at
-    the end of the workflow that have not ended, as bits.
+    the end of the workflow that have not ended, as bits. `since` is the attempt that sent a task on its way last.
     """
 
-    __slots__ = ("at", "finish", "finished", "flow", "gone", "left", "named")
+    __slots__ = ("at", "finish", "finished", "flow", "gone", "left", "named", "since")
 
     def __init__(self, flow: Flow, exits: int, *, tracked: bool) -> None:
         self.flow = flow
@@ -34,6 +34,7 @@ class OpenRequest:
             self.finish = [math.nan] * len(flow.workers)
             self.named = set(flow.workers)
             self.gone: set[int] = set()
+            self.since = [flow.attempt] * len(flow.workers)
 
     def is_done(self, stage: int) -> bool:
         """Whether a task has ended."""
@@ -75,3 +76,4 @@ class OpenRequest:
         self.gone -= repeated
         for stage in repeated:
             self.finish[stage] = math.nan
+            self.since[stage] = flow.attempt

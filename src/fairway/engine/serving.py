@@ -7,7 +7,7 @@ time; models for the next ones are copied meanwhile.
 
 A task whose turn has come takes along others that wait for the same stage of the same workflow, as many as floor 2
 allows (`batch_rule`): they are its mates, and run with it as a batch. Nobody waits for mates to come: a batch is made
-of those that are there anyway.
+of those that are there anyway. A task that waits for its models lets others pass that have theirs (`_let_pass`).
 
 When a worker is lost, each ingress plans again what it had of the requests received there. A task may then run twice,
 but a reply is given once. The requests received by a lost worker itself fail: whoever sent them has to ask another
@@ -79,6 +79,9 @@ _RUNS_AT_ONCE = frozenset((HIT, NO_MODEL))
 _MOST_FORGOTTEN = 4096
 """Late messages about the last so many requests that are over are recognised as such."""
 
+_MOST_ASKED = 32
+"""So many of the tasks that wait are looked at for one that can run while another waits for its models."""
+
 _LEAST_OVERRUN_SECONDS = 5e-3
 _LOOK_SECONDS = 2.0
 """A task that is late by less is not worth waking up for; a worker that was slow and rests looks so often."""
@@ -120,10 +123,13 @@ class ServingEngine:
         "_fetch_seconds",
         "_forgotten",
         "_gathers",
+        "_idles",
         "_keeps_plans",
         "_kept",
         "_models_changed",
         "_numbers",
+        "_overtakes",
+        "_passed",
         "_prefetches",
         "_publishes",
         "_recovers",
@@ -174,6 +180,7 @@ class ServingEngine:
         self._publishes = options.publishes
         self._gathers = rules.gathers_joins
         self._keeps_plans = rules.keeps_plans
+        self._overtakes = rules.overtakes
         self._prefetches = rules.memory.prefetches
         self._table = table
         self._fetch_seconds = table.fetch_seconds
@@ -184,6 +191,8 @@ class ServingEngine:
         self._copies: dict[int, tuple[int, float]] = {}  # by model, the number of its copy and when it should end
         self._copied_until = -math.inf
         self._waits_for: set[int] = set()
+        self._idles = False  # whether the task that has the accelerator waits for its models
+        self._passed: Task | None = None  # it waits for its models, too, and another one has the accelerator meanwhile
         self._numbers = options.epoch << 40
         self._run = -1
         self._row_changed = False
@@ -202,8 +211,11 @@ class ServingEngine:
             self._task_done(event)
         else:
             _HANDLERS[type(event)](self, event)
-        if self.running is None and self.queue.ready:
-            self._start_next()
+        if self.running is None:
+            if self.queue.ready or self._passed is not None:
+                self._start_next()
+        elif self._idles and self._overtakes and self.queue.ready:
+            self._let_pass(self.running)
         if self._row_changed:
             self._row_changed = False
             load = self.load
@@ -302,6 +314,9 @@ class ServingEngine:
 
     def _start_next(self) -> None:
         """Give the accelerator to the first task that can run, and bring in the models that it lacks."""
+        if self._passed is not None:
+            self._resume(self._passed)
+            return
         queue, memory, copies, now = self.queue, self.memory, self._copies, self.now
         while (task := queue.take()) is not None:
             if task.flow.request.deadline < now:
@@ -330,24 +345,75 @@ class ServingEngine:
             task.turn, task.found = now, found
             for mate in task.mates:
                 mate.turn, mate.found = now, PARTIAL if found == MISS else found  # for them it is on its way
-            self.running = task
-            self._row_changed = True
             if found in _RUNS_AT_ONCE:
-                self.load.start(task.seconds, now, task.seconds)
-                if self._watches_time:
-                    self.due = self._overdue()
-                self._run_task(task)
+                self._begin(task)
             else:
-                there, waits_for = -math.inf, set()
-                for model in task.models:
-                    if model in copies:
-                        waits_for.add(model)
-                        there = max(there, copies[model][1])
-                self._waits_for = waits_for
-                self.load.start(task.seconds, now, task.seconds + (there - now))
-                if self._watches_time:
-                    self.due = self._overdue()
+                self._await_models(task)
             return
+
+    def _begin(self, task: Task) -> None:
+        """Let a task run whose models are there."""
+        self.running = task
+        self.load.start(task.seconds, self.now, task.seconds)
+        self._row_changed = True
+        if self._watches_time:
+            self.due = self._overdue()
+        self._run_task(task)
+
+    def _await_models(self, task: Task) -> None:
+        """Give the accelerator to a task whose models are on their way; another one may have it until they come."""
+        now, copies = self.now, self._copies
+        there, waits_for = -math.inf, set()
+        for model in task.models:
+            if model in copies:
+                waits_for.add(model)
+                there = max(there, copies[model][1])
+        self.running = task
+        self._waits_for = waits_for
+        self._idles = True
+        self.load.start(task.seconds, now, task.seconds + (there - now))
+        self._row_changed = True
+        if self._watches_time:
+            self.due = self._overdue()
+        if self._overtakes and len(self.queue):
+            self._let_pass(task)
+
+    def _let_pass(self, waiting: Task) -> None:
+        """Let another task run while one waits for its models: if the times at which they end are less in sum.
+
+        With w seconds until the models are there, tasks of a and b seconds end at w + a and w + a + b in their order,
+        at b and max(b, w) + a in the other. The latter is less if b < 2 w + a.
+        """
+        now, held, copies = self.now, self.memory.held, self._copies
+        wait = max(0.0, max([copies[model][1] for model in self._waits_for]) - now)
+        longest = 2.0 * wait + waiting.seconds
+
+        def able(other: Task) -> bool:
+            if other.seconds >= longest or other.flow.request.deadline < now:
+                return False
+            return all(model in held and model not in copies for model in other.models)
+
+        task = self.queue.take_able(able, _MOST_ASKED)
+        if task is None:
+            return
+        self._passed = waiting
+        self.load.finish()
+        self.load.enqueue(waiting.seconds)
+        if task.facts.batches is not None and len(self.queue):
+            self._gather_mates(task)
+        for each in (task, *task.mates):
+            each.turn, each.found = now, HIT if task.models else NO_MODEL
+        self._begin(task)
+
+    def _resume(self, task: Task) -> None:
+        """The accelerator is free again for a task that let another one pass."""
+        self._passed = None
+        if self._waits_for:
+            self._await_models(task)
+            return
+        if task.facts.batches is not None and len(self.queue):
+            self._gather_mates(task)
+        self._begin(task)
 
     def _gather_mates(self, task: Task) -> None:
         """Let others that wait for the stage of a task run with it; what they take together is then its time."""
@@ -401,6 +467,7 @@ class ServingEngine:
 
     def _run_task(self, task: Task) -> None:
         self._began = self.now
+        self._idles = False
         self._numbers += 1
         self._run = self._numbers
         mates: tuple[Mate, ...] = ()
@@ -515,7 +582,7 @@ class ServingEngine:
         if model in self._waits_for:
             self._waits_for.discard(model)
             task = self.running
-            if not self._waits_for and task is not None:
+            if not self._waits_for and self._idles and task is not None:
                 if task.facts.batches is not None and len(self.queue):  # some may have come meanwhile
                     self._gather_mates(task)
                     if self._watches_time:
@@ -531,14 +598,21 @@ class ServingEngine:
         self.memory.drop(model)
         self._table.write_cache(self.me, model, False, self.now)
         self._row_changed = self._models_changed = True
-        task = self.running
-        if model in self._waits_for and task is not None:
-            self._waits_for.clear()
+        if model not in self._waits_for:
+            return
+        self._waits_for.clear()
+        task = self._passed or self.running
+        assert task is not None
+        if self._passed is not None:
+            self._passed = None
+            self.load.drop(task.seconds)
+        else:
             self.running = None
+            self._idles = False
             self.load.finish()
             self._rest()
-            for each in (task, *task.mates):
-                self._fail(each, reason)
+        for each in (task, *task.mates):
+            self._fail(each, reason)
 
     def _publish(self) -> None:
         """Tell the others the load and, if they have changed, the models."""
@@ -599,8 +673,8 @@ class ServingEngine:
             self.queue.drop(task)
             self.load.drop(task.seconds)
             self._row_changed = True
-        if self.running is not None:
-            for task in (self.running, *self.running.mates):
+        for holder in (self.running, self._passed):
+            for task in () if holder is None else (holder, *holder.mates):
                 if concerned(task.flow):
                     task.dropped = True
 

@@ -7,8 +7,9 @@ not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
+from itertools import islice
 
 from fairway.engine.flow import Flow
 from fairway.engine.stage_facts import StageFacts
@@ -51,6 +52,11 @@ class Task:
         self.dropped = False
         self.mates: tuple[Task, ...] = ()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether all inputs of a task that waits have come; one that takes only one waits for none."""
+        return self.arrived < 0 or not self.flow.graph.is_join[self.stage]
+
 
 class TaskQueue:
     """The waiting tasks in the order of their places; `ready` are those that can run, the first of them on top."""
@@ -89,6 +95,14 @@ class TaskQueue:
                 return task
         return None
 
+    def take_able(self, able: Callable[[Task], bool], most: int) -> Task | None:
+        """The first task that can run and is able to do something, which leaves the queue; only so many are asked."""
+        for task in islice(self._waiting.values(), most):
+            if task.is_ready and able(task):
+                self.drop(task)
+                return task
+        return None
+
     def drop(self, task: Task) -> None:
         """Let a task leave before its turn: it runs together with another one, or not at all."""
         del self._waiting[task.place]
@@ -96,9 +110,8 @@ class TaskQueue:
     def alike(self, task: Task) -> Iterator[Task]:
         """The others that can run and are for the same stage of the same workflow, in order."""
         stage, graph = task.stage, task.flow.graph
-        is_join = graph.is_join[stage]
         for other in self._waiting.values():
-            if other.stage == stage and other.flow.graph is graph and (other.arrived < 0 or not is_join):
+            if other.stage == stage and other.flow.graph is graph and other.is_ready:
                 yield other
 
     def models(self) -> Iterator[tuple[int, ...]]:

@@ -3,7 +3,10 @@
 Asked before each task (Compass, memory management). Eviction looks ahead: first go the models that no task in the queue
 needs, the longest held first, then those whose first use is furthest away (Belady's rule, as far as the queue goes).
 The baseline evicts in the order in which models came. If the task needs nothing evicted, a model of one of the next few
-tasks may be fetched while it runs; prefetching never evicts and never passes over an earlier task's model.
+tasks may be fetched while it runs, never past an earlier task's model. Compass's prefetching takes free room only. Ours
+may also take that of models that are needed later than the one that comes, or by nobody: "do no harm", the rule of
+integrated prefetching and caching (Cao et al., SIGMETRICS 1995); and only while no other copy is under way, since the
+longer it waits, the better it knows.
 
 What is decided counts at once: a model that is evicted is gone and one that is to be fetched has its room before the
 copy begins, so the memory is never overbooked. Models are read-only, so eviction copies nothing.
@@ -11,7 +14,7 @@ copy begins, so the memory is never overbooked. Models are read-only, so evictio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, NamedTuple
@@ -26,16 +29,20 @@ class DoesNotFitError(FairwayError):
 
 @dataclass(frozen=True, slots=True)
 class MemoryPolicy:
-    """How to evict, how many models to prefetch at most before a task, and how far down the queue to look for them."""
+    """How to evict, how many models to prefetch at most before a task, and how far down the queue to look for them.
+
+    `replaces` lets a prefetched model take the place of others that are needed later.
+    """
 
     eviction: Literal["look-ahead", "fifo"] = "look-ahead"
     prefetch_models: int = 1
     prefetch_tasks: int = 3
+    replaces: bool = False
 
     @classmethod
-    def looking_ahead(cls, *, prefetches: bool) -> MemoryPolicy:
+    def looking_ahead(cls, *, prefetches: bool, replaces: bool = False) -> MemoryPolicy:
         """Eviction that looks ahead, with prefetching or without."""
-        return cls() if prefetches else cls(prefetch_models=0, prefetch_tasks=0)
+        return cls(replaces=replaces) if prefetches else cls(prefetch_models=0, prefetch_tasks=0)
 
     @property
     def prefetches(self) -> bool:
@@ -108,11 +115,13 @@ class DeviceMemory:
         evicted: tuple[int, ...] = ()
         prefetched: tuple[int, ...] = ()
         if needed > self.free:
-            evicted = self._victims(needed - self.free, models, queue)
-            for model in evicted:
-                self.drop(model)
+            evicted, lacking = self._victims(needed - self.free, models, queue)
+            if lacking > 0:
+                raise self._does_not_fit(models, lacking)
         elif self._prefetches:
-            prefetched = self._next_models(self.free - needed, models, queue)
+            evicted, prefetched = self._next_models(self.free - needed, models, queue)
+        for model in evicted:
+            self.drop(model)
         for model in missing + prefetched:
             resident[model] = None
             self.copying.add(model)
@@ -130,8 +139,11 @@ class DeviceMemory:
         self._pins.pop(model, None)
         self.free += self._sizes[model]
 
-    def _victims(self, lacking: float, models: Sequence[int], queue: Iterable[Sequence[int]]) -> tuple[int, ...]:
-        candidates = [model for model in self._resident if model not in models and model not in self._pins]
+    def _victims(
+        self, lacking: float, kept: Container[int], queue: Iterable[Sequence[int]]
+    ) -> tuple[tuple[int, ...], float]:
+        """What has to go for so many bytes, and how many are lacking even then."""
+        candidates = [model for model in self._resident if model not in kept and model not in self._pins]
         if self.policy.eviction == "look-ahead":
             first_use = _first_uses(candidates, queue)
             if first_use:
@@ -144,25 +156,37 @@ class DeviceMemory:
                 break
             victims.append(model)
             lacking -= self._sizes[model]
-        if lacking > 0:
-            needed = sum(self._sizes[model] for model in dict.fromkeys(models))
-            raise DoesNotFitError(
-                f"models {list(models)} need {needed:.0f} bytes together, {lacking:.0f} more than the memory of "
-                f"{self.capacity:.0f} bytes has beside what is pinned"
-            )
-        return tuple(victims)
+        return tuple(victims), lacking
 
-    def _next_models(self, room: float, models: Sequence[int], queue: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    def _next_models(
+        self, room: float, models: Sequence[int], queue: Iterable[Sequence[int]]
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The models to fetch for the next tasks, in their order; before them, those that go for it."""
         chosen: list[int] = []
-        for task in islice(queue, self.policy.prefetch_tasks):
+        after = iter(queue)
+        kept = set(models)
+        for task in islice(after, self.policy.prefetch_tasks):
+            kept.update(task)
             for model in task:
                 if model in self._resident or model in models or model in chosen:
                     continue
-                if len(chosen) == self.policy.prefetch_models or self._sizes[model] > room:
-                    return tuple(chosen)
+                if len(chosen) == self.policy.prefetch_models:
+                    return (), tuple(chosen)
+                if self._sizes[model] > room:
+                    if chosen or self.copying or not self.policy.replaces:
+                        return (), tuple(chosen)
+                    victims, lacking = self._victims(self._sizes[model] - room, kept, after)
+                    return ((), ()) if lacking > 0 else (victims, (model,))
                 chosen.append(model)
                 room -= self._sizes[model]
-        return tuple(chosen)
+        return (), tuple(chosen)
+
+    def _does_not_fit(self, models: Sequence[int], lacking: float) -> DoesNotFitError:
+        needed = sum(self._sizes[model] for model in dict.fromkeys(models))
+        return DoesNotFitError(
+            f"models {list(models)} need {needed:.0f} bytes together, {lacking:.0f} more than the memory of "
+            f"{self.capacity:.0f} bytes has beside what is pinned"
+        )
 
 
 def _first_uses(candidates: Sequence[int], queue: Iterable[Sequence[int]]) -> dict[int, int]:

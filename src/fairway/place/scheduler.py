@@ -23,7 +23,8 @@ class WorkerRules:
     `next_worker` once more, with `gathered`, and sends them on together. `centralised`: one place that sees every row
     exactly plans all requests, at the price of one more hop. `running_load`: how a running task counts as load.
     `keeps_plans`: a task goes to its planned worker as long as that is there, so that `next_worker` need not be asked.
-    `batches`: tasks that wait for the same stage may run together, where floor 2 finds that it pays.
+    `batches`: tasks that wait for the same stage may run together, where floor 2 finds that it pays. `overtakes`: while
+    a task waits for its models, one whose models are there may run, if that makes both of them end sooner in sum.
     """
 
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
@@ -32,6 +33,7 @@ class WorkerRules:
     centralised: bool = False
     keeps_plans: bool = False
     batches: bool = True
+    overtakes: bool = False
 
 
 COMPAT_RULES = WorkerRules(memory=MemoryPolicy("fifo", 0, 0), running_load="ignored", batches=False)

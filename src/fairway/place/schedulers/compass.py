@@ -1,7 +1,8 @@
 """Compass: plan where each task would finish first, models and loads considered; adjust on the way (arXiv 2402.17652).
 
 The whole of the paper's scheduler: job planning (`planner`), dynamic adjustment (`adjust`) and, on each worker, memory
-that looks ahead (`memory`). Flags take parts of it away, for ablations.
+that looks ahead (`memory`). Two rules for workers are ours: a task that waits for its models lets others pass, and a
+model that is fetched ahead may replace one that is needed later. Flags take parts of it away, for ablations.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from fairway.place.memory import MemoryPolicy
 from fairway.place.plan import Draws, Plan, Request
 from fairway.place.planner import plan_request
 from fairway.place.scheduler import COMPAT_RULES, WorkerRules
-from fairway.place.state import RunningLoad, View
+from fairway.place.state import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +24,19 @@ class Compass:
 
     A task moves if the load of its worker exceeds `theta` times its run time. `eviction_penalty` is what a fetch costs
     on top, as a part of itself, where other models have to go. With `count_running`, the running task counts as load
-    in full until it ends, as in the authors' system. `centralised` has all requests planned in one place
-    from exact state. `compat` is the authors' simulator, with its mistakes; there nothing moves, unless `adjust` says
-    that it does.
+    in full until it ends, as in the authors' system. `as_published` takes away what is ours, as `no_overtaking` and
+    `no_replacing` do one by one. `centralised` has all requests planned in one place from exact state. `compat` is the
+    authors' simulator, with its mistakes; there nothing moves, unless `adjust` says that it does.
     """
 
     name: ClassVar[str] = "compass"
     theta: float = 1.5
     eviction_penalty: float = 1.0
     no_adjust: bool = False
+    as_published: bool = False
     no_prefetch: bool = False
+    no_replacing: bool = False
+    no_overtaking: bool = False
     no_batching: bool = False
     count_running: bool = False
     fifo_eviction: bool = False
@@ -47,13 +51,19 @@ class Compass:
         """Memory that looks ahead and prefetches, unless that was taken away."""
         if self.compat:
             return replace(COMPAT_RULES, centralised=self.centralised)
+        replaces, overtakes = (not (self.as_published or no) for no in (self.no_replacing, self.no_overtaking))
         memory = (
             MemoryPolicy("fifo", 0, 0)
             if self.fifo_eviction
-            else MemoryPolicy.looking_ahead(prefetches=not self.no_prefetch)
+            else MemoryPolicy.looking_ahead(prefetches=not self.no_prefetch, replaces=replaces)
         )
-        running: RunningLoad = "counts" if self.count_running else "decays"
-        return WorkerRules(memory, running, centralised=self.centralised, batches=not self.no_batching)
+        return WorkerRules(
+            memory,
+            running_load="counts" if self.count_running else "decays",
+            centralised=self.centralised,
+            batches=not self.no_batching,
+            overtakes=overtakes,
+        )
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
         """Each task, by decreasing rank, where it would finish first."""
