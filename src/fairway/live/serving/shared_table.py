@@ -41,6 +41,10 @@ class SharedTable(StateTable):
         table._queued[:], table._busy_until[:], table._free[:] = ABSENT, NEVER, fleet.memory
         return table
 
+    def is_seen(self, worker: int) -> bool:
+        """Whether a worker has a row: its supervisor may have marked it absent, so the shared row says."""
+        return bool(self._queued[worker] != ABSENT)
+
     def call_busy(self, worker: int, until: float) -> None:
         """Say of a worker that gives no sign that it is busy; its own next word goes before this."""
         if self.is_seen(worker):
