@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from numba import typeof
 
-from fairway import Fleet, Model, Worker
+from fairway import Fleet, Model, StateTable, Worker
 from fairway.live.serving.shared_table import SharedTable
 
 FLEET = Fleet.of([Worker(f"w{number}", 10.0) for number in range(3)], [Model("a", 4), Model("b", 4)])
@@ -48,3 +49,8 @@ def test_who_gives_no_sign_is_called_busy_until_its_own_next_word(tables: list[S
     assert second.view(1, 5.0).load(0, 5.0) == 0.5
     supervisor.call_busy(2, 8.0)
     assert not second.is_seen(2)
+
+
+def test_compiled_code_takes_its_arrays_for_those_of_any_table(tables: list[SharedTable]) -> None:
+    shared, own = (table.view(0, 0.0) for table in (tables[1], StateTable(FLEET)))
+    assert [typeof(value) for value in shared] == [typeof(value) for value in own]

@@ -13,6 +13,7 @@ import math
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -55,9 +56,9 @@ from fairway.live.serving.timed import Timed
 from fairway.live.serving.wire import Channel
 from fairway.place.fleet import Fleet
 from fairway.place.graph import TaskGraph
-from fairway.place.plan import Request
+from fairway.place.plan import NoPlaceError, Request
 from fairway.place.registry import scheduler_of
-from fairway.place.state import StateTable
+from fairway.place.state import NEVER, StateTable
 
 _MOST_ATTEMPTS = 10
 """A request whose workers were lost so often is taken to be the reason."""
@@ -112,14 +113,21 @@ class ServingWorker:
         self._warm_up(fleet, workflows)
 
     def _warm_up(self, fleet: Fleet, graphs: Iterable[TaskGraph]) -> None:
-        """Plan once, so that the first request does not wait until the planner's code is there."""
-        table, me, scheduler = StateTable(fleet), self.number, scheduler_of(self._settings.scheduler)
-        draws = np.random.default_rng(0)
+        """Decide once in every way, so that no request waits until the code for it is there.
+
+        Where a task goes is another question if its worker is idle, has too much to do, or is gone.
+        """
+        me, scheduler, draws = self.number, scheduler_of(self._settings.scheduler), np.random.default_rng(0)
         for graph in graphs:
             request = Request(0, graph, me)
-            workers = scheduler.plan(request, table.view(me, 0.0), 0.0, draws).workers.tolist()
+            idle, busy, gone = (StateTable(fleet) for _ in range(3))
+            workers = scheduler.plan(request, idle.view(me, 0.0), 0.0, draws).workers.tolist()
             for stage, planned in enumerate(workers):
-                scheduler.next_worker(request, stage, planned, table.view(me, 0.0), 0.0, draws)
+                busy.write_load(planned, 1e9, NEVER, 0.0)
+                gone.leave(planned)
+                for table in (idle, busy, gone):
+                    with suppress(NoPlaceError):
+                        scheduler.next_worker(request, stage, planned, table.view(me, 0.0), 0.0, draws)
 
     def serve(self) -> None:
         """Until the process is told to end."""
