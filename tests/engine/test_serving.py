@@ -287,7 +287,7 @@ def planned(cluster: Cluster, workflow: Workflow, workers: list[int], key: int =
     request = cluster.engine.ingress.open[key]
     request.flow = replace(request.flow, workers=workers)
     request.at, request.named = list(workers), set(workers)
-    cluster.engine._tasks.clear()
+    cluster.engine.here._tasks.clear()
     for task in list(cluster.engine.queue):
         cluster.engine.queue.drop(task)
     cluster.engine.running = None
@@ -385,7 +385,7 @@ def test_inputs_that_come_twice_or_too_late_change_nothing() -> None:
     cluster.tell(Forget(0))
     assert cluster.tell(SendAgain(flow, 0, (1,))) == []
     assert cluster.tell(InputsArrived(flow, 0)) == []
-    assert not cluster.engine._kept
+    assert not cluster.engine.here
 
 
 def test_everything_of_a_lost_ingress_is_dropped() -> None:

@@ -244,8 +244,7 @@ def test_one_that_nobody_waits_for_runs_along_for_nothing() -> None:
     run = only(worker.tell(TaskDone(run.run, {0: "nobody waits"}), at=2.6), Run)
     assert (run.stage, keys(run)) == (1, [0, 2])
     assert kinds(worker.tell(TaskDone(run.run), at=4.0)) == ["Reply", "Reply"]
-    assert not worker.engine._tasks
-    assert not worker.engine._kept
+    assert not worker.engine.here
     assert worker.load == 0.0
 
 
@@ -353,7 +352,6 @@ def test_every_request_is_answered_once_whatever_fails_is_cancelled_or_is_lost(s
             assert engine.running is None
             assert len(engine.queue) == 0
             assert not engine.ingress.open
-            assert not engine._tasks
-            assert not engine._kept
+            assert not engine.here
             assert engine.load.queued - engine.load.pace.extra == pytest.approx(0.0)
             assert engine.load.busy_until == -math.inf

@@ -75,8 +75,7 @@ def drained(world: Watched) -> None:
             assert len(engine.queue) == 0
             assert engine.load.queued == 0.0
             assert engine.running is None
-            assert not engine._tasks
-            assert not engine._kept
+            assert not engine.here
             assert not engine.ingress.open
 
 

@@ -19,7 +19,7 @@ An engine whose number is `OUTSIDE` has no accelerator: it only plans, for a clu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -65,6 +65,7 @@ from fairway.engine.serving_messages import (
 )
 from fairway.engine.stage_facts import StageFacts
 from fairway.engine.task_queue import Task, TaskQueue
+from fairway.engine.tasks_here import TasksHere
 from fairway.made import made
 from fairway.place.fleet import OUTSIDE
 from fairway.place.graph import TaskGraph
@@ -75,9 +76,6 @@ from fairway.place.state import Load as OwnLoad
 from fairway.place.state import StateTable, View
 
 _RUNS_AT_ONCE = frozenset((HIT, NO_MODEL))
-
-_MOST_FORGOTTEN = 4096
-"""Late messages about the last so many requests that are over are recognised as such."""
 
 _MOST_ASKED = 32
 """So many of the tasks that wait are looked at for one that can run while another waits for its models."""
@@ -121,11 +119,9 @@ class ServingEngine:
         "_copies",
         "_facts",
         "_fetch_seconds",
-        "_forgotten",
         "_gathers",
         "_idles",
         "_keeps_plans",
-        "_kept",
         "_models_changed",
         "_numbers",
         "_overtakes",
@@ -136,11 +132,11 @@ class ServingEngine:
         "_row_changed",
         "_run",
         "_table",
-        "_tasks",
         "_waits_for",
         "_watches_time",
         "draws",
         "due",
+        "here",
         "ingress",
         "load",
         "me",
@@ -185,9 +181,7 @@ class ServingEngine:
         self._table = table
         self._fetch_seconds = table.fetch_seconds
         self._facts: dict[TaskGraph, StageFacts] = {}
-        self._tasks: dict[tuple[int, int], Task] = {}  # joins that lack inputs; with recovery, all that wait or run
-        self._kept: dict[int, dict[int, Flow]] = {}
-        self._forgotten: dict[int, None] = {}
+        self.here = TasksHere()  # of the tasks, joins that lack inputs; with recovery, all that wait or run
         self._copies: dict[int, tuple[int, float]] = {}  # by model, the number of its copy and when it should end
         self._copied_until = -math.inf
         self._waits_for: set[int] = set()
@@ -272,12 +266,12 @@ class ServingEngine:
             self.load.enqueue(ready.seconds)
             self._row_changed = True
             return
-        name = (flow.request.key, stage)
         if self._recovers and self._is_over(flow, stage):
             return
-        task = self._tasks.get(name)
+        task = self.here.get(flow.request.key, stage)
         if task is None:
-            task = self._tasks[name] = Task(flow, stage, facts, self.now)
+            task = Task(flow, stage, facts, self.now)
+            self.here.add(task)
             if not is_join or gathered or not self._gathers:
                 self._enqueue(task, False)
         elif flow.attempt > task.flow.attempt:
@@ -289,7 +283,7 @@ class ServingEngine:
         if task.arrived == facts.inputs[stage]:
             task.arrived = -1
             if not self._recovers:
-                del self._tasks[name]
+                self.here.remove(task)
             if task.place >= 0:
                 self.queue.complete(task)
             else:
@@ -308,7 +302,7 @@ class ServingEngine:
             task.queued = self.now
             self._enqueue(task, True)
             return
-        self._tasks.pop((flow.request.key, stage), None)
+        self.here.remove(task)
         if target is not None:
             self.send(flow, stage, target, flow.graph.workflow.predecessors[stage], gathered=True)
 
@@ -322,7 +316,7 @@ class ServingEngine:
             if task.flow.request.deadline < now:
                 self.load.drop(task.seconds)
                 self._row_changed = True
-                self._give_up(task.flow, task.stage, "its time was over before it could run", LATE)
+                self._fail(task, "its time was over before it could run", LATE)
                 continue
             if task.facts.batches is not None and len(queue):
                 self._gather_mates(task)
@@ -338,7 +332,7 @@ class ServingEngine:
                 except DoesNotFitError as error:
                     self.load.drop(task.seconds)
                     for each in (task, *task.mates):
-                        self._give_up(each.flow, each.stage, str(error))
+                        self._fail(each, str(error), UNPLACEABLE)
                     continue
                 if evict or fetch or prefetch:
                     self._change_memory(evict, fetch + prefetch)
@@ -501,7 +495,7 @@ class ServingEngine:
         """A task has ended: those that take its output are next, and its ingress hears of it."""
         flow, stage = task.flow, task.stage
         if self._recovers:
-            self._keep_output(task)
+            self.here.end(task)
         if task.dropped:
             return
         successors = task.facts.after[stage]
@@ -520,13 +514,6 @@ class ServingEngine:
             if worker is not None:
                 self.send(flow, successor, worker, (stage,))
 
-    def _keep_output(self, task: Task) -> None:
-        """Keep what a task put out until the reply: somebody may need it again."""
-        key = task.flow.request.key
-        self._tasks.pop((key, task.stage), None)
-        if not task.dropped:
-            self._kept.setdefault(key, {})[task.stage] = task.flow
-
     def _next_worker(self, flow: Flow, stage: int, view: View, *, gathered: bool = False) -> int | None:
         """Where a task goes whose input is here; None if it can run nowhere any more, which its ingress is told."""
         planned = flow.workers[stage]
@@ -535,21 +522,21 @@ class ServingEngine:
                 flow.request, stage, planned, view, self.now, self.draws, gathered=gathered
             )
         except NoPlaceError as error:
-            self._give_up(flow, stage, str(error))
+            self._give_up(flow, str(error))
             return None
         if worker != planned and self._recovers:
             self.tell(flow.request.ingress, StageMoved(flow.request.key, stage, worker, flow.attempt))
         return worker
 
-    def _give_up(self, flow: Flow, stage: int, reason: str, code: str = UNPLACEABLE) -> None:
-        self._tasks.pop((flow.request.key, stage), None)
+    def _give_up(self, flow: Flow, reason: str, code: str = UNPLACEABLE) -> None:
+        """A task of a request can run nowhere, or has no result: its ingress is told."""
         self.tell(flow.request.ingress, StageStuck(flow.request.key, reason, code))
 
-    def _fail(self, task: Task, reason: str) -> None:
+    def _fail(self, task: Task, reason: str, code: str = FAILED) -> None:
         """A task has no result: its request fails, if anybody still waits for it."""
-        self._tasks.pop((task.flow.request.key, task.stage), None)
+        self.here.remove(task)
         if not task.dropped:
-            self._give_up(task.flow, task.stage, reason, FAILED)
+            self._give_up(task.flow, reason, code)
 
     # Memory and row
 
@@ -640,50 +627,40 @@ class ServingEngine:
     def _peer_lost(self, event: PeerLost) -> None:
         if self.is_present(event.worker):
             self._table.leave(event.worker)
-        self._drop(lambda flow: flow.request.ingress == event.worker)
+        self._drop(self.here.let_go(lambda flow: flow.request.ingress == event.worker))
         if self._recovers:
             self.ingress.worker_lost(event.worker)
 
     def _replanned(self, event: Replanned) -> None:
         flow = event.flow
-        tasks = [task for (key, _), task in self._tasks.items() if key == flow.request.key]
-        for task in tasks:
+        for task in self.here.of(flow.request.key):
             if flow.attempt > task.flow.attempt:
                 task.flow = flow
 
     def _send_again(self, event: SendAgain) -> None:
         flow, source, stages = event
-        if source in self._kept.get(flow.request.key, ()):
+        if self.here.has_ended(flow.request.key, source):
             for stage in stages:
                 self.send(flow, stage, flow.workers[stage], (source,))
 
     def _forget(self, event: Forget) -> None:
-        self._forgotten[event.key] = None
-        if len(self._forgotten) > _MOST_FORGOTTEN:
-            del self._forgotten[next(iter(self._forgotten))]
-        self._drop(lambda flow: flow.request.key == event.key)
+        self._drop(self.here.close(event.key))
 
-    def _drop(self, concerned: Callable[[Flow], bool]) -> None:
-        """Let go of all that is held for some requests; what runs for them runs to its end, for nothing."""
-        for key in [key for key, outputs in self._kept.items() if any(map(concerned, outputs.values()))]:
-            del self._kept[key]
-        for name in [name for name, task in self._tasks.items() if concerned(task.flow)]:
-            del self._tasks[name]
-        for task in [task for task in self.queue if concerned(task.flow)]:
-            self.queue.drop(task)
-            self.load.drop(task.seconds)
-            self._row_changed = True
-        for holder in (self.running, self._passed):
-            for task in () if holder is None else (holder, *holder.mates):
-                if concerned(task.flow):
-                    task.dropped = True
+    def _drop(self, tasks: Iterable[Task]) -> None:
+        """Nobody waits for some tasks any more; those that run, or are about to, run to their end, for nothing."""
+        for task in tasks:
+            if self.queue.discard(task):
+                self.load.drop(task.seconds)
+                self._row_changed = True
+            else:
+                task.dropped = True
 
     def _is_over(self, flow: Flow, stage: int) -> bool:
         """Whether a task has ended here before, or nobody waits for it any more."""
         key, ingress = flow.request.key, flow.request.ingress
-        if stage in self._kept.get(key, ()) or key in self._forgotten:
+        if self.here.has_ended(key, stage) or self.here.is_over(key):
             return True
-        return ingress != OUTSIDE and not self.is_present(ingress)
+        return ingress not in {OUTSIDE, self.me} and not self.is_present(ingress)
 
 
 _HANDLERS: dict[type, Callable[[ServingEngine, Any], None]] = {

@@ -107,6 +107,10 @@ class TaskQueue:
         """Let a task leave before its turn: it runs together with another one, or not at all."""
         del self._waiting[task.place]
 
+    def discard(self, task: Task) -> bool:
+        """Let a task leave, if it waits here."""
+        return self._waiting.pop(task.place, None) is not None
+
     def alike(self, task: Task) -> Iterator[Task]:
         """The others that can run and are for the same stage of the same workflow, in order."""
         stage, graph = task.stage, task.flow.graph
