@@ -118,16 +118,18 @@ class Ingress:
 
     def _note(self, request: OpenRequest, event: StageDone) -> None:
         _, stage, worker, attempt, finished = event
+        engine, flow = self._engine, request.flow
         request.named.add(worker)
-        after = request.flow.graph.workflow.successors[stage]
-        if after and not self._engine.is_present(worker):
+        after = flow.graph.workflow.successors[stage]
+        if after and worker != engine.me and not engine.is_present(worker):
             return  # its output is gone with it
         if request.is_done(stage):
             return
         request.finish[stage], request.at[stage] = finished, worker
-        waiting = tuple(next_ for next_ in after if not request.is_done(next_))
-        if attempt != request.flow.attempt and waiting:
-            self._engine.tell(worker, SendAgain(request.flow, stage, waiting))
+        if attempt != flow.attempt:
+            waiting = tuple(next_ for next_ in after if not request.is_done(next_))
+            if waiting:
+                engine.tell(worker, SendAgain(flow, stage, waiting))
 
     def _recover(self, request: OpenRequest) -> None:
         engine = self._engine
