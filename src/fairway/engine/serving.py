@@ -71,7 +71,8 @@ class ServingEngineOptions:
     `most_attempts`: a request that has been planned so often, since workers were lost each time, is refused: it may be
     what they die of. `watches_time`: it compares how long tasks take with what was expected, and wants to be told when
     it is `due`, so that a worker that is slow, or stuck, does not look idle. `batches` says which workflows have stages
-    that run several requests at once, and how many; the scheduler's rules may forbid it all the same.
+    that run several requests at once, and how many; the scheduler's rules may forbid it all the same. `facts` are for
+    all engines that share these options: the first that needs some of them works them out.
     """
 
     recovers: bool = True
@@ -80,6 +81,7 @@ class ServingEngineOptions:
     most_attempts: float = math.inf
     watches_time: bool = False
     batches: Mapping[TaskGraph, GraphBatches] = field(default_factory=dict)
+    facts: dict[TaskGraph, list[StageFacts]] = field(default_factory=dict)
 
 
 class ServingEngine(Accelerator):
@@ -91,6 +93,7 @@ class ServingEngine(Accelerator):
     __slots__ = (
         "_batches",
         "_facts",
+        "_facts_of_all",
         "_gathers",
         "_keeps_plans",
         "_publishes",
@@ -122,6 +125,7 @@ class ServingEngine(Accelerator):
         self._gathers = rules.gathers_joins
         self._keeps_plans = rules.keeps_plans
         self._facts: dict[TaskGraph, StageFacts] = {}
+        self._facts_of_all = options.facts
 
     def handle(self, now: float, event: Event) -> list[Command]:
         """Take in what happened, and say what is to be done now."""
@@ -155,7 +159,10 @@ class ServingEngine(Accelerator):
         """The numbers of a graph for this worker."""
         facts = self._facts.get(graph)
         if facts is None:
-            facts = StageFacts.of(graph, self.me)
+            of_all = self._facts_of_all.get(graph)
+            if of_all is None:
+                of_all = self._facts_of_all[graph] = StageFacts.of_all(graph)
+            facts = of_all[self.me]
             batches = self._batches.get(graph)
             if batches is not None:
                 facts = replace(facts, batches=batches[self.me])

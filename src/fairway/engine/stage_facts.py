@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from fairway.engine.batch_rule import StageBatches
 from fairway.place.graph import TaskGraph
@@ -26,15 +25,8 @@ class StageFacts:
     batches: StageBatches | None = None
 
     @classmethod
-    def of(cls, graph: TaskGraph, worker: int) -> StageFacts:
-        """The facts of a graph for a worker; any worker where only the graph matters."""
-        facts = _FACTS.get(graph)
-        if facts is None:
-            facts = _FACTS[graph] = cls._of_all(graph)
-        return facts[worker]
-
-    @classmethod
-    def _of_all(cls, graph: TaskGraph) -> list[StageFacts]:
+    def of_all(cls, graph: TaskGraph) -> list[StageFacts]:
+        """The facts of a graph, by worker; workers that are alike share theirs, since there may be thousands."""
         before, after = graph.workflow.predecessors, graph.workflow.successors
         models = [tuple(needed.tolist()) for needed in graph.needed]
         inputs = [sum(1 << source for source in sources) for sources in before]
@@ -43,7 +35,3 @@ class StageFacts:
         columns = list(map(tuple, graph.seconds.T.tolist()))
         kinds = {each: cls(list(each), models, inputs, entries, exits, after) for each in dict.fromkeys(columns)}
         return [kinds[each] for each in columns]
-
-
-_FACTS: WeakKeyDictionary[TaskGraph, list[StageFacts]] = WeakKeyDictionary()
-"""By graph and worker. Workers that are alike share theirs, since a simulation has thousands of them in one process."""

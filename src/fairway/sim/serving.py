@@ -38,6 +38,7 @@ from fairway.place.registry import scheduler_of
 from fairway.place.state import Pushes, StateTable
 from fairway.report.serving_record import RequestOutcome, ServingRecord
 from fairway.sim.arrivals import Arrivals
+from fairway.sim.collector import without_collector
 from fairway.sim.failures import Failure, Failures
 from fairway.sim.hardware import Hardware
 from fairway.sim.loop import NORMAL, URGENT
@@ -91,8 +92,9 @@ def simulate_serving(
 ) -> ServingRecord:
     """Run the requests under a scheduler until all have been answered."""
     start = time.perf_counter()
-    world = World(scenario, arrivals, scheduler, options, progress)
-    world.run()
+    with without_collector():
+        world = World(scenario, arrivals, scheduler, options, progress)
+        world.run()
     return world.recorder.record(
         scheduler=scheduler,
         scenario=scenario,

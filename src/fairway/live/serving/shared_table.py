@@ -28,8 +28,9 @@ class SharedTable(StateTable):
         workers, models = len(fleet), len(fleet.models)
         self._map = _mapped(path, _size(workers, models))
         numbers = np.ndarray((3, workers), dtype=np.float64, buffer=self._map)
-        self._queued, self._busy_until, self._free = numbers
-        self._cached = np.ndarray((models, workers), np.bool_, self._map, offset=3 * _NUMBER * workers)
+        cached = np.ndarray((models, workers), np.bool_, self._map, offset=3 * _NUMBER * workers)
+        queued, busy_until, free = numbers
+        self._use_rows(queued, busy_until, free, cached)
 
     @classmethod
     def create(cls, fleet: Fleet, path: Path) -> SharedTable:
