@@ -60,7 +60,7 @@ class Instance:
     def level_rates(self) -> FloatArray:
         """What each type adds to the level of a job: its rate / (weight * rate on a proportional share)."""
         proportional = self.rates @ self.capacity / self.capacity.sum()
-        return self.rates / (self.weights * proportional)[:, None]
+        return np.asarray(self.rates / (self.weights * proportional)[:, None])
 
     @property
     def isolated_rates(self) -> FloatArray:
@@ -91,7 +91,7 @@ class Instance:
         shares[: len(self)] /= busy[:, None]
         if self.pairs is not None:
             shares[len(self) :] /= np.maximum(busy[self.pairs.first], busy[self.pairs.second])[:, None]
-        return shares / np.maximum(shares.sum(axis=0) / self.capacity, 1.0)
+        return np.asarray(shares / np.maximum(shares.sum(axis=0) / self.capacity, 1.0))
 
     def job_rates(self, shares: FloatArray) -> FloatArray:
         """The effective rate of each job."""

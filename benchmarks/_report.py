@@ -129,16 +129,18 @@ def show(benchmark: str, measured: Iterable[Result], destination: str | None) ->
     console = Console(stderr=True)
     if not console.is_terminal:
         console.width = 140
-    with Live(table, console=console, auto_refresh=False) as live:
-        for result in measured:
-            results.append(result.to_dict())
-            table.add_row(*_cells(result))
-            live.refresh()
-    document = json.dumps({"benchmark": benchmark, "results": results}, indent=1, allow_nan=False)
-    if destination == "-":
-        sys.stdout.write(document + "\n")
-    elif destination is not None:
-        Path(destination).write_text(document + "\n", encoding="utf-8")
+    try:
+        with Live(table, console=console, auto_refresh=False) as live:
+            for result in measured:
+                results.append(result.to_dict())
+                table.add_row(*_cells(result))
+                live.refresh()
+    finally:  # what took long to measure is not lost with what went wrong after it
+        document = json.dumps({"benchmark": benchmark, "results": results}, indent=1, allow_nan=False)
+        if destination == "-":
+            sys.stdout.write(document + "\n")
+        elif destination is not None:
+            Path(destination).write_text(document + "\n", encoding="utf-8")
 
 
 def _table(benchmark: str) -> Table:

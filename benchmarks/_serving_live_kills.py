@@ -85,7 +85,7 @@ async def _killed(supervisor: Supervisor, count: int, draws: random.Random) -> F
     while found.kills < count:
         await asyncio.sleep(draws.uniform(0.0, LONGEST_GAP))
         victim = draws.randrange(WORKERS)
-        while not table.is_present(victim):  # it is started again, or not there yet
+        while not table.is_seen(victim):  # it is started again, or not there yet
             await asyncio.sleep(0.01)
         with suppress(ProcessLookupError):
             os.kill(supervisor.pids()[victim], signal.SIGKILL)

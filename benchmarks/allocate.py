@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from statistics import median
 from typing import Literal
 
-import cvxpy
 import numpy as np
 
 from benchmarks import _cvxpy_peers as peers
@@ -26,7 +26,7 @@ from benchmarks._report import Options, Result, Turns, compared, ratios, run, sp
 from fairway import Allocation, policy_of
 
 EXACT = 1e-6
-CVXPY = f"cvxpy {cvxpy.__version__}"
+CVXPY = f"cvxpy {version('cvxpy')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class Question:
         return policy_of(self.policy).allocate(instance.problem())
 
 
-def quarter(jobs: int, seed: int, **fields: object) -> Instance:
+def quarter(jobs: int, seed: int, priorities: Sequence[float] = (1.0,)) -> Instance:
     """A worker of each type for every four jobs."""
-    return distinct_jobs(jobs, jobs // 4, seed=seed, **fields)
+    return distinct_jobs(jobs, jobs // 4, priorities=priorities, seed=seed)
 
 
 QUESTIONS = (

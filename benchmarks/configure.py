@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+from typing import Literal
 
 import numpy as np
 
@@ -106,7 +107,7 @@ def front(tables: Tables) -> Search:
     return lambda length, seconds: search_front(tables, 0, after, length, seconds, K)
 
 
-def esg(tables: Tables, form: str) -> Search:
+def esg(tables: Tables, form: Literal["layered", "a-star"]) -> Search:
     group = tuple(range(len(tables.application)))
     return lambda length, seconds: search_group(tables, group, length, seconds, K, form=form)
 

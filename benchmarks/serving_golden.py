@@ -22,7 +22,7 @@ from fairway.sim.serving_workload import ServingRun, ServingWorkload
 POINTS = ((5, 2.0), (5, 3.0), (5, 4.0), (60, 40.0), (100, 40.0), (140, 40.0), (240, 40.0))
 """Workers and requests per second, all below saturation."""
 
-INTENDED = {
+INTENDED: dict[str, Sequence[float]] = {
     "hash": (6.2, 13.3, 55.6, 11.5, 5.5, 3.96, 2.86),
     "heft": (5.7, 12.4, 51.5, 11.6, 5.7, 4.2, 3.0),
     "jit": (3.3, 5.4, 18.9, 2.5, 2.3, 2.2, 2.1),
@@ -34,7 +34,7 @@ INTENDED = {
 """Mean slow-downs of the independent simulation, at each of the points."""
 
 COMPAT_WORKERS = (20, 40, 60, 80, 100, 140, 160, 200, 240)
-AUTHORS = {
+AUTHORS: dict[str, Sequence[float]] = {
     "compass:compat": (69.169, 4.890, 4.167, 3.900, 4.246, 3.930, 3.988, 4.155, 3.997),
     "compass:compat,adjust": (66.956, 6.152, 3.567, 3.479, 3.562, 3.235, 3.328, 3.545, 3.661),
     "compass:compat,centralised": (67.423, 6.090, 4.008, 4.008, 4.008, 4.008, 4.008, 4.008, 4.008),

@@ -79,8 +79,9 @@ def recorded() -> Iterator[Result]:
     if not (data / "gavel-golden/sim_cases.json").is_file():
         return
     found = list(differences(data))
-    for name, column in (("completion times", 1), ("makespans", 2)):
-        sizes = [100 * abs(run[column]) for run in found]
+    _, times, makespans = zip(*found, strict=True)
+    for name, column in (("completion times", times), ("makespans", makespans)):
+        sizes = [100 * abs(difference) for difference in column]
         yield Result(f"recorded runs: {name} differ by, mean", "%", mean(sizes), target=3.0, extra={"runs": len(found)})
         yield Result(f"recorded runs: {name} differ by, most", "%", max(sizes), target=8.0)
 

@@ -18,6 +18,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from statistics import median
 
 from benchmarks._report import Options, Result, spread, take_turns
@@ -40,7 +41,7 @@ def one_point(options: Options) -> Iterator[Result]:
         asked = TrainingOptions(window=window, compat=compat, seed=options.seed)  # type: ignore[arg-type]
         text = f"rate=4.0,seed={options.seed}"
         run(text, "max-min-fairness", TrainingOptions(window=(0, 10), compat=asked.compat))  # loads the compiled code
-        (turns,) = take_turns((lambda text=text, asked=asked: run(text, "max-min-fairness", asked), options.repeats))
+        (turns,) = take_turns((partial(run, text, "max-min-fairness", asked), options.repeats))
         seconds = median(turns.seconds)
         yield Result(
             name=name,
