@@ -53,6 +53,9 @@ JOIN = Workflow(
 )
 
 
+IN_ORDER = "compass:patience=0"
+
+
 class Alone:
     """One worker, whose engine can be talked to."""
 
@@ -111,7 +114,7 @@ def test_no_more_run_together_than_pays_or_than_the_slo_allows() -> None:
 
 
 def test_only_the_same_stage_of_the_same_workflow_runs_along() -> None:
-    worker = Alone(staged("a", None, name="one"), staged("a", None, name="two"))
+    worker = Alone(staged("a", None, name="one"), staged("a", None, name="two"), scheduler=IN_ORDER)
     (load,) = worker.ask(0)
     worker.ask(1, workflow=1)
     worker.ask(2)
@@ -197,7 +200,7 @@ def test_the_pace_is_judged_by_the_time_of_the_batch() -> None:
 
 
 def test_one_that_fails_leaves_the_others_alone() -> None:
-    worker = Alone(staged(None, None))
+    worker = Alone(staged(None, None), scheduler=IN_ORDER)
     first = only(worker.ask(*range(4)), Run)
     run = only(worker.tell(TaskDone(first.run), at=1.0), Run)
     commands = worker.tell(TaskDone(run.run, {1: "no luck"}), at=2.6)
@@ -234,7 +237,7 @@ def test_one_whose_time_is_over_does_not_run_along() -> None:
 
 
 def test_one_that_nobody_waits_for_runs_along_for_nothing() -> None:
-    worker = Alone(staged(None, None), recovers=True)
+    worker = Alone(staged(None, None), recovers=True, scheduler=IN_ORDER)
     run = only(worker.ask(*range(4)), Run)
     run = only(worker.tell(TaskDone(run.run), at=1.0), Run)
     assert keys(run) == [1, 2, 3]

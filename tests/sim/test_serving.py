@@ -98,10 +98,10 @@ def test_compass_is_faster_than_its_rivals_by_two_to_six_times(rate: float) -> N
     arrivals = from_clients(600, rate, 4, 42)
     means = {
         name: np.mean(run(EDGE, arrivals, name).requests.finish - arrivals.time)
-        for name in ("compass", "jit", "heft", "hash")
+        for name in ("compass", "compass:as-published", "jit", "heft", "hash")
     }
-    assert means["compass"] < min(means["jit"], means["heft"], means["hash"])
-    assert any(2 <= means[name] / means["compass"] <= 6 for name in ("jit", "heft", "hash"))
+    assert means["compass"] < means["compass:as-published"] < min(means["jit"], means["heft"], means["hash"])
+    assert any(2 <= means[name] / means["compass:as-published"] <= 6 for name in ("jit", "heft", "hash"))
 
 
 def test_older_news_of_loads_cost_more_under_contention_and_nothing_at_light_load() -> None:
@@ -278,7 +278,7 @@ def test_energy_and_utilisation_follow_from_the_time_of_tasks_and_copies() -> No
 
 def test_a_lost_worker_costs_time_but_no_request() -> None:
     arrivals = from_clients(150, 3.0, 4, 42)
-    whole, lost = (run(EDGE, arrivals, failures=failures) for failures in ((), (Failure(2, 10.0, 30.0),)))
+    whole, lost = (run(EDGE, arrivals, failures=failures) for failures in ((), (Failure(2, 9.0, 30.0),)))
     assert (lost.requests.outcome == RequestOutcome.COMPLETED).all()
     assert lost.requests.asked.max() == 2
     assert mean(lost) > mean(whole)

@@ -44,6 +44,6 @@ def test_our_default_near_saturation_and_with_workers_to_spare() -> None:
     assert mean("compass", 60, 40.0) <= 1.4
 
 
-def test_our_default_is_better_than_the_algorithm_where_it_is_hard_and_as_good_where_it_is_easy() -> None:
-    assert mean("compass", 5, 4.0) < 0.9 * mean("compass:as-published", 5, 4.0)
-    assert mean("compass", 240, 40.0) == pytest.approx(mean("compass:as-published", 240, 40.0), rel=0.02)
+def test_our_default_is_better_than_the_algorithm_most_of_all_where_it_is_hard() -> None:
+    assert mean("compass", 5, 4.0) < 0.75 * mean("compass:as-published", 5, 4.0)
+    assert mean("compass", 240, 40.0) < 0.98 * mean("compass:as-published", 240, 40.0)

@@ -69,6 +69,7 @@ class Accelerator(ABC):
         "_numbers",
         "_overtakes",
         "_passed",
+        "_patience",
         "_prefetches",
         "_row_changed",
         "_run",
@@ -96,6 +97,7 @@ class Accelerator(ABC):
         self.out: list[Command] = []
         self._watches_time = watches_time
         self._overtakes = rules.overtakes
+        self._patience = rules.patience
         self._prefetches = rules.memory.prefetches
         self._table = table
         self._fetch_seconds = table.fetch_seconds

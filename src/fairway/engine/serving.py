@@ -199,7 +199,7 @@ class ServingEngine(Accelerator):
         facts = self._facts.get(graph) or self.facts(graph)
         is_join = graph.is_join[stage]
         if not (is_join or self._recovers):  # by far the most
-            ready = Task(flow, stage, facts, self.now)
+            ready = Task(flow, stage, facts, self.now, self._patience)
             self.queue.join(ready, True)
             self.load.enqueue(ready.seconds)
             self._row_changed = True
@@ -208,7 +208,7 @@ class ServingEngine(Accelerator):
             return
         task = self.here.get(flow.request.key, stage)
         if task is None:
-            task = Task(flow, stage, facts, self.now)
+            task = Task(flow, stage, facts, self.now, self._patience)
             self.here.add(task)
             if not is_join or gathered or not self._gathers:
                 self._enqueue(task, False)

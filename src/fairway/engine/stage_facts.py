@@ -10,13 +10,14 @@ from fairway.place.graph import TaskGraph
 
 @dataclass(frozen=True, slots=True)
 class StageFacts:
-    """By stage: its seconds on one worker, its models, and the stages whose output it takes, as bits.
+    """By stage: its seconds on one worker, its upward rank, its models, and whose output it takes, as bits.
 
     `entries` are the stages that take the request itself; `exits` those that nobody takes from, as bits; `after` those
     that take the output of a stage. `batches` are those of its stages (`batch_rule`), None if all run alone.
     """
 
     seconds: list[float]
+    ranks: list[float]
     models: list[tuple[int, ...]]
     inputs: list[int]
     entries: list[int]
@@ -33,5 +34,6 @@ class StageFacts:
         entries = [stage for stage, sources in enumerate(before) if not sources]
         exits = sum(1 << stage for stage, targets in enumerate(after) if not targets)
         columns = list(map(tuple, graph.seconds.T.tolist()))
-        kinds = {each: cls(list(each), models, inputs, entries, exits, after) for each in dict.fromkeys(columns)}
+        shared = (graph.ranks.tolist(), models, inputs, entries, exits, after)
+        kinds = {each: cls(list(each), *shared) for each in dict.fromkeys(columns)}
         return [kinds[each] for each in columns]

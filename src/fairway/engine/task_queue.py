@@ -1,8 +1,9 @@
-"""The tasks that wait at a worker: first come, first served, but a task without all of its inputs holds nobody up.
+"""The tasks that wait at a worker, in the order in which they came, and those among them that can run.
 
-A task that takes the outputs of several others has its place from the first of them on; the next task to run is the
-first whose inputs are all there (Compass, dispatcher). Memory management looks at all of them in order, complete or
-not.
+A task that takes the outputs of several others has its place from the first of them on, but holds nobody up: the next
+task to run is the first whose inputs are all there (Compass, dispatcher). With `patience`, one with much work before
+its request's end lets others pass, as if it had come later by so many times that work; so none waits forever.
+Memory management looks at all of them in the order in which they came, complete or not.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Task:
         "mates",
         "models",
         "place",
+        "priority",
         "queued",
         "seconds",
         "stage",
@@ -40,7 +42,7 @@ class Task:
     found: int
     turn: float
 
-    def __init__(self, flow: Flow, stage: int, facts: StageFacts, queued: float) -> None:
+    def __init__(self, flow: Flow, stage: int, facts: StageFacts, queued: float, patience: float = 0.0) -> None:
         self.flow = flow
         self.stage = stage
         self.facts = facts
@@ -49,6 +51,7 @@ class Task:
         self.arrived = 0
         self.queued = queued
         self.place = -1
+        self.priority = queued + patience * facts.ranks[stage] if patience else 0.0
         self.dropped = False
         self.mates: tuple[Task, ...] = ()
 
@@ -59,13 +62,13 @@ class Task:
 
 
 class TaskQueue:
-    """The waiting tasks in the order of their places; `ready` are those that can run, the first of them on top."""
+    """The waiting tasks in the order of their places; `ready` are those that can run, the next of them on top."""
 
     __slots__ = ("_next_place", "_waiting", "ready")
 
     def __init__(self) -> None:
         self._waiting: dict[int, Task] = {}
-        self.ready: list[tuple[int, Task]] = []
+        self.ready: list[tuple[float, int, Task]] = []
         self._next_place = 0
 
     def __len__(self) -> int:
@@ -80,17 +83,17 @@ class TaskQueue:
         self._next_place += 1
         self._waiting[place] = task
         if ready:
-            heappush(self.ready, (place, task))
+            heappush(self.ready, (task.priority, place, task))
 
     def complete(self, task: Task) -> None:
         """All inputs of a task are there."""
-        heappush(self.ready, (task.place, task))
+        heappush(self.ready, (task.priority, task.place, task))
 
     def take(self) -> Task | None:
-        """The first task that can run, which leaves the queue."""
+        """The next task that can run, which leaves the queue."""
         ready, waiting = self.ready, self._waiting
         while ready:
-            task = waiting.pop(heappop(ready)[0], None)
+            task = waiting.pop(heappop(ready)[1], None)
             if task is not None:  # else it has left before its turn
                 return task
         return None

@@ -25,6 +25,7 @@ class WorkerRules:
     `keeps_plans`: a task goes to its planned worker as long as that is there, so that `next_worker` need not be asked.
     `batches`: tasks that wait for the same stage may run together, where floor 2 finds that it pays. `overtakes`: while
     a task waits for its models, one whose models are there may run, if that makes both of them end sooner in sum.
+    `patience`: a task lets those pass that come within so many times its rank, if their own rank is less by as much.
     """
 
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
@@ -34,6 +35,7 @@ class WorkerRules:
     keeps_plans: bool = False
     batches: bool = True
     overtakes: bool = False
+    patience: float = 0.0
 
 
 COMPAT_RULES = WorkerRules(memory=MemoryPolicy("fifo", 0, 0), running_load="ignored", batches=False)

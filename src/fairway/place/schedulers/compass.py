@@ -1,8 +1,9 @@
 """Compass: plan where each task would finish first, models and loads considered; adjust on the way (arXiv 2402.17652).
 
 The whole of the paper's scheduler: job planning (`planner`), dynamic adjustment (`adjust`) and, on each worker, memory
-that looks ahead (`memory`). Two rules for workers are ours: a task that waits for its models lets others pass, and a
-model that is fetched ahead may replace one that is needed later. Flags take parts of it away, for ablations.
+that looks ahead (`memory`). Three rules for workers are ours: tasks of requests with less work left go first, one that
+waits for its models lets others pass, and a model that is fetched ahead may replace one that is needed later. Flags
+take parts of it away, for ablations.
 """
 
 from __future__ import annotations
@@ -23,15 +24,17 @@ class Compass:
     """Plan each task where it would finish first, and move it if too much waits there when its turn comes.
 
     A task moves if the load of its worker exceeds `theta` times its run time. `eviction_penalty` is what a fetch costs
-    on top, as a part of itself, where other models have to go. With `count_running`, the running task counts as load
-    in full until it ends, as in the authors' system. `as_published` takes away what is ours, as `no_overtaking` and
-    `no_replacing` do one by one. `centralised` has all requests planned in one place from exact state. `compat` is the
-    authors' simulator, with its mistakes; there nothing moves, unless `adjust` says that it does.
+    on top, as a part of itself, where other models have to go. `patience` is how much longer a task waits for others,
+    in parts of the work that is left of its request. With `count_running`, the running task counts as load in full
+    until it ends, as in the authors' system. `as_published` takes away what is ours, as a `patience` of 0,
+    `no_overtaking` and `no_replacing` do one by one. `centralised` has all requests planned in one place from exact
+    state. `compat` is the authors' simulator, with its mistakes; there nothing moves, unless `adjust` says so.
     """
 
     name: ClassVar[str] = "compass"
     theta: float = 1.5
     eviction_penalty: float = 1.0
+    patience: float = 2.0
     no_adjust: bool = False
     as_published: bool = False
     no_prefetch: bool = False
@@ -63,6 +66,7 @@ class Compass:
             centralised=self.centralised,
             batches=not self.no_batching,
             overtakes=overtakes,
+            patience=0.0 if self.as_published else self.patience,
         )
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
