@@ -242,7 +242,7 @@ def test_a_row_is_published_when_it_changes() -> None:
 
 
 def test_rows_of_peers_are_taken_in_order_and_leave_with_them() -> None:
-    cluster = Cluster()
+    cluster = Cluster(publishes=True)
     cluster.tell(PeerLoad(1, 2, 3.0, -np.inf))
     cluster.tell(PeerLoad(1, 1, 9.0, -np.inf))
     cluster.tell(PeerModels(2, 1, (0,)))

@@ -86,8 +86,12 @@ class Ingress:
                 self._close(request)
 
     def stage_moved(self, event: StageMoved) -> None:
-        """A task went elsewhere than planned; if that worker is gone by now, the task needs another place."""
-        key, stage, worker, attempt = event
+        """A task went elsewhere than planned; if that worker is gone by now, the task needs another place.
+
+        So does one that went without its other inputs, since its planned worker is gone: some of these may have gone
+        there, too.
+        """
+        key, stage, worker, attempt, alone = event
         request = self.open.get(key)
         if request is None:
             self._engine.tell(worker, Forget(key))
@@ -95,6 +99,8 @@ class Ingress:
         request.named.add(worker)
         if attempt >= request.since[stage] and not request.is_done(stage):  # else it was sent anew since then
             request.at[stage] = worker
+            if alone:
+                request.gone.add(stage)
             self._recover(request)
 
     def stage_stuck(self, event: StageStuck) -> None:

@@ -204,7 +204,7 @@ class ServingEngine(Accelerator):
             self.load.enqueue(ready.seconds)
             self._row_changed = True
             return
-        if self._recovers and self._is_over(flow, stage):
+        if self._recovers and self._is_over(flow, stage, facts):
             return
         task = self.here.get(flow.request.key, stage)
         if task is None:
@@ -273,7 +273,8 @@ class ServingEngine(Accelerator):
             self._give_up(flow, str(error))
             return None
         if worker != planned and self._recovers:
-            self.tell(flow.request.ingress, StageMoved(flow.request.key, stage, worker, flow.attempt))
+            alone = flow.graph.is_join[stage] and not gathered
+            self.tell(flow.request.ingress, StageMoved(flow.request.key, stage, worker, flow.attempt, alone))
         return worker
 
     def _give_up(self, flow: Flow, reason: str, code: str = UNPLACEABLE) -> None:
@@ -304,7 +305,7 @@ class ServingEngine(Accelerator):
         self._table.receive_cache(event.worker, event.sequence, list(event.models))
 
     def _peer_joined(self, event: PeerJoined) -> None:
-        if not self.is_present(event.worker):
+        if self._publishes and not self.is_present(event.worker):  # a table that all share knows it, and knows better
             self._table.join(event.worker)
         if self._recovers:  # news of what was sent to it before it was lost may have come after the news of its loss
             self.ingress.worker_lost(event.worker)
@@ -324,17 +325,25 @@ class ServingEngine(Accelerator):
 
     def _send_again(self, event: SendAgain) -> None:
         flow, source, stages = event
-        if self.here.has_ended(flow.request.key, source):
+        if self.here.ended(flow.request.key, source) is not None:
             for stage in stages:
                 self.send(flow, stage, flow.workers[stage], (source,))
 
     def _forget(self, event: Forget) -> None:
         self._drop(self.here.close(event.key))
 
-    def _is_over(self, flow: Flow, stage: int) -> bool:
-        """Whether a task has ended here before, or nobody waits for it any more."""
+    def _is_over(self, flow: Flow, stage: int, facts: StageFacts) -> bool:
+        """Whether a task has ended here before, or nobody waits for it any more.
+
+        If it has ended by an older plan, its ingress does not know that, and its output goes where the new one says.
+        """
         key, ingress = flow.request.key, flow.request.ingress
-        if self.here.has_ended(key, stage) or self.here.is_over(key):
+        if self.here.is_over(key):
+            return True
+        ended = self.here.ended(key, stage)
+        if ended is not None:
+            if flow.attempt > ended.attempt:
+                self._pass_on(Task(flow, stage, facts, self.now))
             return True
         return ingress not in {OUTSIDE, self.me} and not self.is_present(ingress)
 

@@ -139,12 +139,13 @@ class StageDone(NamedTuple):
 
 
 class StageMoved(NamedTuple):
-    """To the ingress: a task was sent elsewhere than planned."""
+    """To the ingress: a task was sent elsewhere than planned; `alone` says that not all of its inputs went with it."""
 
     key: int
     stage: int
     worker: int
     attempt: int
+    alone: bool = False
 
 
 class StageStuck(NamedTuple):

@@ -59,9 +59,9 @@ class TasksHere:
         if not task.dropped:
             self._ended.setdefault(task.flow.request.key, {})[task.stage] = task.flow
 
-    def has_ended(self, key: int, stage: int) -> bool:
-        """Whether the output of a stage is here."""
-        return stage in self._ended.get(key, _NOTHING)
+    def ended(self, key: int, stage: int) -> Flow | None:
+        """The plan by which a task has ended here; its output is here, too."""
+        return self._ended.get(key, _NOTHING).get(stage)
 
     def is_over(self, key: int) -> bool:
         """Whether a request is known to be over."""

@@ -66,6 +66,12 @@ class Connections:
         for key, ready in self._selector.select(seconds):
             key.data(ready)
 
+    def hear_others(self, but: Channel) -> None:
+        """See to what has come over all channels but this one."""
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, Channel) and key.fileobj is not but:
+                self._ready(key.fileobj, selectors.EVENT_READ)
+
     def write(self, channel: Channel, message: tuple[Any, ...]) -> bool:
         """Send a message, now or when the socket can take it; False if nobody is there."""
         if channel.closed:

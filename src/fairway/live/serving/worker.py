@@ -182,7 +182,9 @@ class ServingWorker:
         self._held.let_go_all(lambda key: (key >> 32) % workers == worker)
         self._answering.begin_again()
 
-    def _peer_joined(self, _: Channel, worker: int) -> None:
+    def _peer_joined(self, channel: Channel, worker: int) -> None:
+        # The others have heard of its loss, so all that they had sent to it is known here once they have been heard.
+        self._connections.hear_others(channel)
         self._tell(PeerJoined(worker))
 
     def _pinged(self, channel: Channel, number: int) -> None:
