@@ -63,7 +63,7 @@ def speed(scheduler: str, recorded: tuple[float, float], requests: int, options:
             peer_name=PEER,
             peer=peer,
             ratio=None if options.quick else peer / median(ours),
-            target=None if options.quick or kind else 10.0,  # what was promised goes by the clock
+            target=None if options.quick else 10.0,
             spread=spread(ours),
             extra={"repeats": len(ours), "peer_in_this_run": False, "events": turns.answer.events},
         )
