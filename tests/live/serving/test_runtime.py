@@ -19,7 +19,7 @@ from fairway.errors import InputError
 from fairway.live.serving.async_client import AsyncServingClient
 from fairway.live.serving.client import ServingClient
 from fairway.live.serving.supervisor import Supervisor, tallies
-from fairway.live.serving.talk import RequestFailedError
+from fairway.live.serving.talk import MOST_LOSSES, RequestFailedError
 from tests.live.serving.served import resident_bytes
 
 _ROOT = Path(__file__).parents[3]
@@ -119,6 +119,15 @@ def test_pieces_come_one_by_one(served: Callable[..., Any]) -> None:
         first = time.monotonic() - began
         assert "".join(pieces) == "airway"
         assert first < (time.monotonic() - began) / 2
+
+
+def test_pieces_that_nobody_took_do_not_hide_the_end_of_a_worker(served: Callable[..., Any]) -> None:
+    with served("spelling", workers=1) as (supervisor, client):
+        left_early = [client.stream(word="fairway") for _ in range(2 * MOST_LOSSES)]
+        assert {next(pieces) for pieces in left_early} == {"f"}
+        left_early.clear()  # their connections are free again, and the rest of the word is in them
+        os.kill(supervisor.pids()[0], signal.SIGKILL)
+        assert "".join(client.stream(word="fairway")) == "fairway"
 
 
 def test_deadlines_and_back_pressure(served: Callable[..., Any]) -> None:

@@ -183,13 +183,16 @@ class ServingClient:
             time.sleep(0.05)
 
     def _is_alive(self, line: _Line) -> bool:
-        """Whether the worker of an idle connection is still there; what it had to say to others before is dropped."""
+        """Whether the worker of an idle connection is still there; what it had to say to others before is dropped.
+
+        All of it has to be heard to know: the end of a connection comes after everything that was said over it.
+        """
         try:
-            messages = line.channel.receive()
-        except (OSError, WireError):
+            while messages := line.channel.receive():
+                for kind, _, *content in messages:
+                    self._site.unheard(kind, content)
+        except WireError:
             return False
-        for kind, _, *content in messages or ():
-            self._site.unheard(kind, content)
         return messages is not None
 
     def _give_back(self, line: _Line) -> None:
