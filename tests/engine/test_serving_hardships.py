@@ -113,7 +113,7 @@ def test_a_task_is_not_forgotten_if_its_worker_is_back_before_its_loss_is_heard_
     assert sent.worker == 1
     cluster.table.leave(1)
     cluster.table.join(1)
-    cluster.engine.ingress.worker_lost(1)
+    cluster.engine.ingress.worker_lost(cluster.engine, 1)
     assert cluster.engine.ingress.open[7].flow.attempt == 1
 
 

@@ -137,43 +137,49 @@ class Accelerator(ABC):
     # Whose turn it is
 
     def _start_next(self) -> None:
-        """Give the accelerator to the first task that can run, and bring in the models that it lacks."""
+        """Give the accelerator to the first task that can run."""
         if self._passed is not None:
             self._resume(self._passed)
             return
-        queue, memory, copies, now = self.queue, self.memory, self._copies, self.now
+        queue = self.queue
         while (task := queue.take()) is not None:
-            if task.flow.request.deadline < now:
+            if self._start(task):
+                return
+
+    def _start(self, task: Task) -> bool:
+        """Give the accelerator to a task, and bring in the models that it lacks; False if it cannot run any more."""
+        queue, memory, copies, now = self.queue, self.memory, self._copies, self.now
+        if task.flow.request.deadline < now:
+            self.load.drop(task.seconds)
+            self._row_changed = True
+            self._fail(task, "its time was over before it could run", LATE)
+            return False
+        if task.facts.batches is not None and len(queue):
+            self._gather_mates(task)
+        found = NO_MODEL
+        for model in task.models:
+            if model not in memory.held:
+                found = MISS
+            elif found != MISS:
+                found = PARTIAL if model in copies or found == PARTIAL else HIT
+        if found == MISS or (self._prefetches and len(queue)):
+            try:
+                evict, fetch, prefetch = memory.prepare(task.models, queue.models)
+            except DoesNotFitError as error:
                 self.load.drop(task.seconds)
-                self._row_changed = True
-                self._fail(task, "its time was over before it could run", LATE)
-                continue
-            if task.facts.batches is not None and len(queue):
-                self._gather_mates(task)
-            found = NO_MODEL
-            for model in task.models:
-                if model not in memory.held:
-                    found = MISS
-                elif found != MISS:
-                    found = PARTIAL if model in copies or found == PARTIAL else HIT
-            if found == MISS or (self._prefetches and len(queue)):
-                try:
-                    evict, fetch, prefetch = memory.prepare(task.models, queue.models())
-                except DoesNotFitError as error:
-                    self.load.drop(task.seconds)
-                    for each in (task, *task.mates):
-                        self._fail(each, str(error), UNPLACEABLE)
-                    continue
-                if evict or fetch or prefetch:
-                    self._change_memory(evict, fetch + prefetch)
-            task.turn, task.found = now, found
-            for mate in task.mates:
-                mate.turn, mate.found = now, PARTIAL if found == MISS else found  # for them it is on its way
-            if found in _RUNS_AT_ONCE:
-                self._begin(task)
-            else:
-                self._await_models(task)
-            return
+                for each in (task, *task.mates):
+                    self._fail(each, str(error), UNPLACEABLE)
+                return False
+            if evict or fetch or prefetch:
+                self._change_memory(evict, fetch + prefetch)
+        task.turn, task.found = now, found
+        for mate in task.mates:
+            mate.turn, mate.found = now, PARTIAL if found == MISS else found  # for them it is on its way
+        if found in _RUNS_AT_ONCE:
+            self._begin(task)
+        else:
+            self._await_models(task)
+        return True
 
     def _begin(self, task: Task) -> None:
         """Let a task run whose models are there."""

@@ -38,24 +38,22 @@ class ServingError(FairwayError):
 
 
 class Ingress:
-    """The open requests of a worker, by key."""
+    """The open requests of a worker, by key; whoever tells it something says for which engine."""
 
-    __slots__ = ("_engine", "_most_attempts", "_recovers", "open")
+    __slots__ = ("_most_attempts", "_recovers", "open")
 
-    def __init__(self, engine: ServingEngine, *, recovers: bool, most_attempts: float) -> None:
-        self._engine = engine
+    def __init__(self, *, recovers: bool, most_attempts: float) -> None:
         self._recovers = recovers
         self._most_attempts = most_attempts
         self.open: dict[int, OpenRequest] = {}
 
-    def arrived(self, event: RequestArrived) -> None:
+    def arrived(self, engine: ServingEngine, event: RequestArrived) -> None:
         """Plan a request, and send its input to where it starts."""
-        engine = self._engine
         key, graph, deadline = event
         if key in self.open:
             raise ServingError(f"worker {engine.me}: request {key} arrives but is here already")
         request = made(Request, (key, graph, engine.me, None, deadline))
-        plan = self._plan(request)
+        plan = self._plan(engine, request)
         if plan is None:
             return
         if deadline != math.inf and (expected := float(plan.finish.max())) > deadline:
@@ -68,24 +66,24 @@ class Ingress:
         for stage in facts.entries:
             engine.send(flow, stage, flow.workers[stage], ())
 
-    def stage_done(self, event: StageDone) -> None:
+    def stage_done(self, engine: ServingEngine, event: StageDone) -> None:
         """A task of a request has ended: if it was the last, the request is answered."""
         key, stage, worker, _, finished = event
         request = self.open.get(key)
         if request is None:
             if self._recovers:  # it ran twice, or for a request that is over: its worker should know
-                self._engine.tell(worker, Forget(key))
+                engine.tell(worker, Forget(key))
             return
         if self._recovers:
-            self._note(request, event)
+            self._note(engine, request, event)
         if request.left >> stage & 1:
             request.left &= ~(1 << stage)
             request.finished = max(request.finished, finished)
             if not request.left:
-                self._engine.out.append(Reply(key, request.finished))
-                self._close(request)
+                engine.out.append(Reply(key, request.finished))
+                self._close(engine, request)
 
-    def stage_moved(self, event: StageMoved) -> None:
+    def stage_moved(self, engine: ServingEngine, event: StageMoved) -> None:
         """A task went elsewhere than planned; if that worker is gone by now, the task needs another place.
 
         So does one that went without its other inputs, since its planned worker is gone: some of these may have gone
@@ -94,37 +92,37 @@ class Ingress:
         key, stage, worker, attempt, alone = event
         request = self.open.get(key)
         if request is None:
-            self._engine.tell(worker, Forget(key))
+            engine.tell(worker, Forget(key))
             return
         request.named.add(worker)
         if attempt >= request.since[stage] and not request.is_done(stage):  # else it was sent anew since then
             request.at[stage] = worker
             if alone:
                 request.gone.add(stage)
-            self._recover(request)
+            self._recover(engine, request)
 
-    def stage_stuck(self, event: StageStuck) -> None:
+    def stage_stuck(self, engine: ServingEngine, event: StageStuck) -> None:
         """A task has no result, and will have none: the request is refused."""
         request = self.open.get(event.key)
         if request is not None:
-            self._engine.out.append(Refuse(*event))
-            self._close(request)
+            engine.out.append(Refuse(*event))
+            self._close(engine, request)
 
-    def cancelled(self, event: Cancelled) -> None:
+    def cancelled(self, engine: ServingEngine, event: Cancelled) -> None:
         """Nobody waits for a request any more: all drop what they hold of it."""
         request = self.open.get(event.key)
         if request is not None:
-            self._close(request)
+            self._close(engine, request)
 
-    def worker_lost(self, worker: int) -> None:
+    def worker_lost(self, engine: ServingEngine, worker: int) -> None:
         """A worker is lost: plan again what it had."""
         for request in list(self.open.values()):
             request.lose(worker)
-            self._recover(request)
+            self._recover(engine, request)
 
-    def _note(self, request: OpenRequest, event: StageDone) -> None:
+    def _note(self, engine: ServingEngine, request: OpenRequest, event: StageDone) -> None:
         _, stage, worker, attempt, finished = event
-        engine, flow = self._engine, request.flow
+        flow = request.flow
         request.named.add(worker)
         after = flow.graph.workflow.successors[stage]
         if after and worker != engine.me and not engine.is_present(worker):
@@ -137,8 +135,7 @@ class Ingress:
             if waiting:
                 engine.tell(worker, SendAgain(flow, stage, waiting))
 
-    def _recover(self, request: OpenRequest) -> None:
-        engine = self._engine
+    def _recover(self, engine: ServingEngine, request: OpenRequest) -> None:
         repeated = request.to_repeat(engine.is_present)
         if not repeated:
             return
@@ -146,11 +143,11 @@ class Ingress:
         if old.attempt + 1 >= self._most_attempts:
             reason = f"workers that ran it were lost {old.attempt + 1} times, so it is not tried again"
             engine.out.append(Refuse(old.request.key, reason, FAILED))
-            self._close(request)
+            self._close(engine, request)
             return
-        plan = self._plan(old.request._replace(kept=request.without(repeated)))
+        plan = self._plan(engine, old.request._replace(kept=request.without(repeated)))
         if plan is None:
-            self._close(request)
+            self._close(engine, request)
             return
         flow = Flow(old.request, old.graph, plan.workers.tolist(), old.attempt + 1)
         request.follow(flow, repeated)
@@ -169,17 +166,16 @@ class Ingress:
         for source, stages in again.items():
             engine.tell(request.at[source], SendAgain(flow, source, tuple(stages)))
 
-    def _plan(self, request: Request) -> Plan | None:
-        engine = self._engine
+    def _plan(self, engine: ServingEngine, request: Request) -> Plan | None:
         try:
             return engine.scheduler.plan(request, engine.view(), engine.now, engine.draws)
         except NoPlaceError as error:
             engine.out.append(Refuse(request.key, str(error)))
             return None
 
-    def _close(self, request: OpenRequest) -> None:
+    def _close(self, engine: ServingEngine, request: OpenRequest) -> None:
         key = request.flow.request.key
         del self.open[key]
         if self._recovers:
             for worker in sorted(request.named):
-                self._engine.tell(worker, Forget(key))
+                engine.tell(worker, Forget(key))

@@ -117,7 +117,7 @@ class ServingEngine(Accelerator):
         super().__init__(me, rules, table, watches_time=options.watches_time, epoch=options.epoch)
         self.scheduler = scheduler
         self.draws = draws
-        self.ingress = Ingress(self, recovers=options.recovers, most_attempts=options.most_attempts)
+        self.ingress = Ingress(recovers=options.recovers, most_attempts=options.most_attempts)
         self.here = TasksHere()  # of the tasks, joins that lack inputs; with recovery, all that wait or run
         self._batches = options.batches if rules.batches else {}
         self._recovers = options.recovers
@@ -135,7 +135,8 @@ class ServingEngine(Accelerator):
         out = self.out = []
         if type(event) is InputsArrived:  # these two are most of them
             flow, stage, sources, gathered = event
-            self._take(flow, stage, sources, gathered)
+            at_once = self.running is None and self._passed is None and not self.queue.ready
+            self._take(flow, stage, sources, gathered, at_once)
         elif type(event) is TaskDone:
             self._task_done(event)
         else:
@@ -193,16 +194,22 @@ class ServingEngine(Accelerator):
 
     # Tasks
 
-    def _take(self, flow: Flow, stage: int, sources: tuple[int, ...], gathered: bool) -> None:
-        """Let a task join the queue with its first inputs, and be ready to run with the last."""
+    def _take(self, flow: Flow, stage: int, sources: tuple[int, ...], gathered: bool, at_once: bool = False) -> None:
+        """Let a task join the queue with its first inputs, and be ready to run with the last.
+
+        `at_once` says that nobody is before it.
+        """
         graph = flow.graph
         facts = self._facts.get(graph) or self.facts(graph)
         is_join = graph.is_join[stage]
         if not (is_join or self._recovers):  # by far the most
             ready = Task(flow, stage, facts, self.now, self._patience)
-            self.queue.join(ready, True)
             self.load.enqueue(ready.seconds)
             self._row_changed = True
+            if not at_once:
+                self.queue.join(ready, True)
+            else:
+                self._start(ready)
             return
         if self._recovers and self._is_over(flow, stage, facts):
             return
@@ -308,14 +315,14 @@ class ServingEngine(Accelerator):
         if self._publishes and not self.is_present(event.worker):  # a table that all share knows it, and knows better
             self._table.join(event.worker)
         if self._recovers:  # news of what was sent to it before it was lost may have come after the news of its loss
-            self.ingress.worker_lost(event.worker)
+            self.ingress.worker_lost(self, event.worker)
 
     def _peer_lost(self, event: PeerLost) -> None:
         if self.is_present(event.worker):
             self._table.leave(event.worker)
         self._drop(self.here.let_go(lambda flow: flow.request.ingress == event.worker))
         if self._recovers:
-            self.ingress.worker_lost(event.worker)
+            self.ingress.worker_lost(self, event.worker)
 
     def _replanned(self, event: Replanned) -> None:
         flow = event.flow
@@ -349,11 +356,11 @@ class ServingEngine(Accelerator):
 
 
 _HANDLERS: dict[type, Callable[[ServingEngine, Any], None]] = {
-    RequestArrived: lambda engine, event: engine.ingress.arrived(event),
-    StageDone: lambda engine, event: engine.ingress.stage_done(event),
-    StageMoved: lambda engine, event: engine.ingress.stage_moved(event),
-    StageStuck: lambda engine, event: engine.ingress.stage_stuck(event),
-    Cancelled: lambda engine, event: engine.ingress.cancelled(event),
+    RequestArrived: lambda engine, event: engine.ingress.arrived(engine, event),
+    StageDone: lambda engine, event: engine.ingress.stage_done(engine, event),
+    StageMoved: lambda engine, event: engine.ingress.stage_moved(engine, event),
+    StageStuck: lambda engine, event: engine.ingress.stage_stuck(engine, event),
+    Cancelled: lambda engine, event: engine.ingress.cancelled(engine, event),
     TimePassed: ServingEngine._time_passed,
     Pin: ServingEngine._pin,
     ModelLoaded: ServingEngine._model_loaded,

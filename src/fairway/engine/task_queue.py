@@ -61,13 +61,29 @@ class Task:
         return self.arrived < 0 or not self.flow.graph.is_join[self.stage]
 
 
-class TaskQueue:
-    """The waiting tasks in the order of their places; `ready` are those that can run, the next of them on top."""
+class _Models:
+    """The models of the tasks that wait at the time of looking."""
 
-    __slots__ = ("_next_place", "_waiting", "ready")
+    __slots__ = ("_waiting",)
+
+    def __init__(self, waiting: dict[int, Task]) -> None:
+        self._waiting = waiting
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return (task.models for task in self._waiting.values())
+
+
+class TaskQueue:
+    """The waiting tasks in the order of their places; `ready` are those that can run, the next of them on top.
+
+    `models` are those of each task in order, for memory that looks ahead.
+    """
+
+    __slots__ = ("_next_place", "_waiting", "models", "ready")
 
     def __init__(self) -> None:
         self._waiting: dict[int, Task] = {}
+        self.models = _Models(self._waiting)
         self.ready: list[tuple[float, int, Task]] = []
         self._next_place = 0
 
@@ -120,7 +136,3 @@ class TaskQueue:
         for other in self._waiting.values():
             if other.stage == stage and other.flow.graph is graph and other.is_ready:
                 yield other
-
-    def models(self) -> Iterator[tuple[int, ...]]:
-        """The models of each task in order, for memory that looks ahead."""
-        return (task.models for task in self._waiting.values())

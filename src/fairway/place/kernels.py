@@ -80,7 +80,9 @@ def plan_tasks(
     room = free.copy()
     holds = np.empty((len(models), workers), np.bool_)
     for number in range(len(models)):
-        holds[number] = cached[models[number]]
+        model = models[number]
+        for worker in range(workers):
+            holds[number, worker] = cached[model, worker]
     for worker in range(workers):
         load = queued[worker] + max(0.0, busy_until[worker] - now)
         available[worker] = now + (load if counts_load or load == np.inf else 0.0)

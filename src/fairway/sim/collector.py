@@ -13,7 +13,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Nothing is collected meanwhile; objects are still freed when nothing refers to them."""
+    """Nothing is collected meanwhile; objects are still freed when nothing refers to them.
+
+    Around a whole function, also what it leaves behind is gone before the collector is back, and looks at all of it.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -81,6 +81,7 @@ class ServingOptions:
     detection_seconds: float = 0.3
 
 
+@without_collector()
 def simulate_serving(
     scenario: Scenario,
     arrivals: Arrivals,
@@ -92,9 +93,8 @@ def simulate_serving(
 ) -> ServingRecord:
     """Run the requests under a scheduler until all have been answered."""
     start = time.perf_counter()
-    with without_collector():
-        world = World(scenario, arrivals, scheduler, options, progress)
-        world.run()
+    world = World(scenario, arrivals, scheduler, options, progress)
+    world.run()
     return world.recorder.record(
         scheduler=scheduler,
         scenario=scenario,
