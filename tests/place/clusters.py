@@ -36,6 +36,7 @@ class Cluster:
         load: Mapping[int, float] | None = None,
         links: Links | None = None,
         now: float = 50.0,
+        homes: Mapping[int, Sequence[str]] | None = None,
     ) -> None:
         if isinstance(workers, int):
             workers = [Worker(f"w{number}", GPU_MEMORY) for number in range(workers)]
@@ -43,7 +44,10 @@ class Cluster:
         self.workflow = workflow
         self.fleet = Fleet.of(workers, workflow.models.values(), links)
         self.graph = TaskGraph.of(workflow, self.fleet)
-        self.table = StateTable(self.fleet)
+        at_home = np.zeros((len(self.fleet.models), len(self.fleet)), dtype=np.bool_)
+        for worker, models in (homes or {}).items():
+            at_home[[self.fleet.model_numbers[name] for name in models], worker] = True
+        self.table = StateTable(self.fleet, homes=at_home)
         for worker, models in (cached or {}).items():
             for name in models:
                 self.table.write_cache(worker, self.fleet.model_numbers[name], True, now)

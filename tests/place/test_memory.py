@@ -45,6 +45,14 @@ def test_models_that_nobody_waits_for_go_in_the_order_in_which_they_came() -> No
     assert device.prepare([D], []).evict == (C,)
 
 
+def test_guests_go_before_models_that_are_at_home_unless_somebody_waits_for_them() -> None:
+    for queue, evicted in (([], (C, A)), ([[C]], (A, B)), ([[B], [C]], (A, C)), ([[A], [B], [C]], (C, B))):
+        device = DeviceMemory(3, [1, 1, 1, 2], LOOK_AHEAD, homes=[B, D])
+        for model in (C, B, A):
+            device.prepare([model], [])
+        assert device.prepare([D], queue).evict == evicted
+
+
 def test_the_models_of_the_task_itself_stay() -> None:
     device = memory(3, [1, 1, 1, 1, 2], held=[A, B, C])
     assert device.prepare([A, D], []) == Preparation((B,), (D,), ())

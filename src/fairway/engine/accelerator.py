@@ -90,7 +90,8 @@ class Accelerator(ABC):
         self.me = me
         self.queue = TaskQueue()
         self.load = OwnLoad(rules.running_load)
-        self.memory = DeviceMemory(0.0 if me == OUTSIDE else table.fleet.memory[me], table.model_bytes, rules.memory)
+        capacity = 0.0 if me == OUTSIDE else table.fleet.memory[me]
+        self.memory = DeviceMemory(capacity, table.model_bytes, rules.memory, table.homes_at(me))
         self.running: Task | None = None
         self.now = -math.inf
         self.due = math.inf

@@ -41,9 +41,11 @@ def plan_tasks(
     own_busy_until: float,
     own_cached: BoolArray,
     own_free: float,
+    homes: BoolArray,
     ingress: int,
     now: float,
     eviction_penalty: float,
+    home_penalty: float,
     counts_load: bool,
     counts_cache: bool,
     compat: bool,
@@ -62,7 +64,8 @@ def plan_tasks(
     available(w) = now + load(w) at first; then the finish of the last task of this request that was planned on w
     ready(t, w)  = now + (input(t) if w is not on the ingress host)              for a task that takes the request
                  = max over predecessors p of (finish(p) + transfer of p's output to w)          for any other
-    fetch(t, w)  = sum over the missing models m of fetch(m), (1 + penalty) times as much without room for m
+    fetch(t, w)  = sum over the missing models m of fetch(m), (1 + penalty) times as much without room for m;
+                   the penalty is another one where that room takes models that are at home on w
     finish(t, w) = max(available(w), ready(t, w)) + fetch(t, w) + seconds(t, w)
     """
     tasks, workers = seconds.shape
@@ -134,8 +137,13 @@ def plan_tasks(
                     need = needs[index]
                     if not holds[need, worker]:
                         model = models[need]
-                        full = left < model_bytes[model]
-                        fetch += fetch_seconds[model] * (1.0 + eviction_penalty if full else 1.0)
+                        penalty = 0.0
+                        if left < model_bytes[model]:
+                            held = own_cached if worker == me else cached[:, worker]
+                            spare = own_free if worker == me else free[worker]
+                            spare += _guest_bytes(held, homes[:, worker], model_bytes)
+                            penalty = eviction_penalty if spare >= model_bytes[model] else home_penalty
+                        fetch += fetch_seconds[model] * (1.0 + penalty)
                         left = max(0.0, left - model_bytes[model])
             ends[worker] = max(available[worker], ready[worker]) + fetch + seconds[task, worker]
             best = min(best, ends[worker])
@@ -184,9 +192,11 @@ def cheapest_worker(
     own_busy_until: float,
     own_cached: BoolArray,
     own_free: float,
+    homes: BoolArray,
     planned: int,
     now: float,
     eviction_penalty: float,
+    home_penalty: float,
     counts_cache: bool,
     first_of_equals: bool,
     draw: float,
@@ -213,7 +223,13 @@ def cheapest_worker(
                 model = needed[index]
                 held = own_cached[model] if mine else cached[model, worker]
                 if not held:
-                    fetch += fetch_seconds[model] * (1.0 + eviction_penalty if left < model_bytes[model] else 1.0)
+                    penalty = 0.0
+                    if left < model_bytes[model]:
+                        there = own_cached if mine else cached[:, worker]
+                        spare = own_free if mine else free[worker]
+                        spare += _guest_bytes(there, homes[:, worker], model_bytes)
+                        penalty = eviction_penalty if spare >= model_bytes[model] else home_penalty
+                    fetch += fetch_seconds[model] * (1.0 + penalty)
                     left = max(0.0, left - model_bytes[model])
             cost += fetch
         ends[worker] = cost + seconds[worker]
@@ -222,6 +238,16 @@ def cheapest_worker(
         return -1
     winner, _ = _best(ends, best, me, planned, np.uint64(draw * _FIRST), first_of_equals)
     return winner
+
+
+@njit(cache=True)
+def _guest_bytes(held: BoolArray, at_home: BoolArray, model_bytes: FloatArray) -> float:
+    """What the models take that a worker holds, and that are not at home there."""
+    taken = 0.0
+    for model in range(len(model_bytes)):
+        if held[model] and not at_home[model]:
+            taken += model_bytes[model]
+    return taken
 
 
 @njit(cache=True)

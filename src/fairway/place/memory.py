@@ -1,7 +1,8 @@
 """Manages what one accelerator's memory holds: what goes when room is needed, what comes before it is asked for.
 
 Asked before each task (Compass, memory management). Eviction looks ahead: first go the models that no task in the queue
-needs, the longest held first, then those whose first use is furthest away (Belady's rule, as far as the queue goes).
+needs, the longest held first, then those whose first use is furthest away (Belady's rule, as far as the queue goes). Of
+those that nobody needs, models that are at home on this worker (`homes`) stay longer than guests; that is ours.
 The baseline evicts in the order in which models came. If the task needs nothing evicted, a model of one of the next few
 tasks may be fetched while it runs, never past an earlier task's model. Compass's prefetching takes free room only. Ours
 may also take that of models that are needed later than the one that comes, or by nobody: "do no harm", the rule of
@@ -62,12 +63,27 @@ class DeviceMemory:
     """The models in one accelerator's memory, by number, in the order in which they came.
 
     A model counts from the decision to fetch it. Pinned models never go. `copying` are those whose copy has not ended
-    yet; if one of these is evicted, its copy has to be stopped. `held` are all of them, as a set to look into.
+    yet; if one of these is evicted, its copy has to be stopped. `held` are all of them, as a set to look into. `homes`
+    are the models that are at home here, whether they are there or not.
     """
 
-    __slots__ = ("_pins", "_prefetches", "_resident", "_sizes", "capacity", "copying", "free", "held", "policy")
+    __slots__ = (
+        "_homes",
+        "_pins",
+        "_prefetches",
+        "_resident",
+        "_sizes",
+        "capacity",
+        "copying",
+        "free",
+        "held",
+        "policy",
+    )
 
-    def __init__(self, capacity: float, model_bytes: Sequence[float], policy: MemoryPolicy) -> None:
+    def __init__(
+        self, capacity: float, model_bytes: Sequence[float], policy: MemoryPolicy, homes: Iterable[int] = ()
+    ) -> None:
+        self._homes = frozenset(homes)
         self.capacity = float(capacity)
         self.free = float(capacity)
         self.policy = policy
@@ -145,10 +161,12 @@ class DeviceMemory:
         """What has to go for so many bytes, and how many are lacking even then."""
         candidates = [model for model in self._resident if model not in kept and model not in self._pins]
         if self.policy.eviction == "look-ahead":
+            if self._homes:
+                candidates.sort(key=self._homes.__contains__)
             first_use = _first_uses(candidates, queue)
             if first_use:
                 never = len(first_use)
-                # The sort is stable, so models that nobody waits for go in the order in which they came.
+                # The sort is stable, so models that nobody waits for go in the order in which they were.
                 candidates.sort(key=lambda model: -first_use.get(model, never))
         victims = []
         for model in candidates:

@@ -36,6 +36,7 @@ def plan_request(
     spreads: bool = False,
     parts: FloatArray = NO_PARTS,
     eviction_penalty: float = 1.0,
+    home_penalty: float = 1.0,
     counts_load: bool = True,
     counts_cache: bool = True,
     compat: bool = False,
@@ -43,9 +44,10 @@ def plan_request(
     """The plan of a request; `draw` from [0, 1) decides between equals.
 
     If it `spreads`, there is no search: tasks go where `kernels.spread_task` says, by `parts` if there are any, and are
-    only told when they should finish. `eviction_penalty` is what a model costs on top, as a part of its
-    fetch time, where others have to make room for it. With `compat`, the planner makes the same mistakes as the
-    authors' simulator: input that arrives at once, models that are planned for twice, and the first of equals.
+    only told when they should finish. `eviction_penalty` is what a model costs on top, as a part of its fetch time,
+    where others have to make room for it, `home_penalty` where such have to that are at home there. With `compat`, the
+    planner makes the same mistakes as the authors' simulator: input that arrives at once, models that are planned for
+    twice, and the first of equals.
     """
     graph, fleet = request.graph, request.graph.fleet
     kept = request.kept
@@ -73,9 +75,11 @@ def plan_request(
         view.own_busy_until,
         view.own_cached,
         view.own_free,
+        view.homes,
         request.ingress,
         now,
         eviction_penalty,
+        home_penalty,
         counts_load,
         counts_cache,
         compat,

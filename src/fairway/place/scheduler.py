@@ -26,6 +26,7 @@ class WorkerRules:
     `batches`: tasks that wait for the same stage may run together, where floor 2 finds that it pays. `overtakes`: while
     a task waits for its models, one whose models are there may run, if that makes both of them end sooner in sum.
     `patience`: a task lets those pass that come within so many times its rank, if their own rank is less by as much.
+    `settles`: models have homes (`homes`), which all work out beforehand.
     """
 
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
@@ -36,6 +37,7 @@ class WorkerRules:
     batches: bool = True
     overtakes: bool = False
     patience: float = 0.0
+    settles: bool = False
 
 
 COMPAT_RULES = WorkerRules(memory=MemoryPolicy("fifo", 0, 0), running_load="ignored", batches=False)

@@ -35,8 +35,9 @@ RunningLoad = Literal["decays", "counts", "ignored"]
 class View(NamedTuple):
     """What one reader sees at one moment: its own row exactly, the others' as of their last push.
 
-    `me` is the reader, `OUTSIDE` if it is no worker. `cached[m, w]` says whether worker w holds model m. The arrays are
-    the table's own: read them, never write to them, and only until the table changes.
+    `me` is the reader, `OUTSIDE` if it is no worker. `cached[m, w]` says whether worker w holds model m, `homes[m, w]`
+    whether that is at home there (`homes`). The arrays are the table's own: read them, never write to them, and only
+    until the table changes.
     """
 
     me: int
@@ -48,6 +49,7 @@ class View(NamedTuple):
     own_busy_until: float
     own_cached: BoolArray
     own_free: float
+    homes: BoolArray
 
     def load(self, worker: int, now: float) -> float:
         """Seconds of work ahead of a task that would join the worker's queue now; infinite if it has left."""
@@ -101,12 +103,21 @@ class StateTable:
     pushes say so. In a live system each worker has its own: it writes its own row, and `receive_*` takes what others
     push, with their sequence numbers, as messages may overtake each other.
 
-    `model_bytes` and `fetch_seconds` are those of the fleet as plain numbers, for all who work with the table.
+    Where models are at home does not change; without `homes`, they are nowhere. `model_bytes` and `fetch_seconds` are
+    those of the fleet as plain numbers, for all who work with the table.
     """
 
-    def __init__(self, fleet: Fleet, loads: Pushes | None = None, caches: Pushes | None = None) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        loads: Pushes | None = None,
+        caches: Pushes | None = None,
+        homes: BoolArray | None = None,
+    ) -> None:
         workers, models = len(fleet), len(fleet.models)
         self.fleet = fleet
+        self._has_homes = homes is not None
+        self.homes = np.zeros((models, workers), dtype=np.bool_) if homes is None else homes
         self.loads = Pushes() if loads is None else loads
         self.caches = Pushes() if caches is None else caches
         # A worker's own row is read and written by itself, number by number; the pushed ones by kernels, all at once.
@@ -149,7 +160,8 @@ class StateTable:
             _, worker, model, held = caches.popleft()
             self._show_cache(worker, model, held)
         if me == OUTSIDE:
-            return View(me, self._queued, self._busy_until, self._cached, self._free, 0.0, NEVER, self._nothing, 0.0)
+            pushed = (self._queued, self._busy_until, self._cached, self._free)
+            return View(me, *pushed, 0.0, NEVER, self._nothing, 0.0, self.homes)
         fields = (
             me,
             self._queued,
@@ -160,8 +172,15 @@ class StateTable:
             self._own_busy_until[me] if own is None else own.busy_until,
             self._own_cached[me],
             self._own_free[me],
+            self.homes,
         )
         return made(View, fields)
+
+    def homes_at(self, worker: int) -> list[int]:
+        """The models that are at home on a worker; none at `OUTSIDE`."""
+        if worker == OUTSIDE or not self._has_homes:
+            return []
+        return [model for model, at_home in enumerate(self.homes[:, worker].tolist()) if at_home]
 
     def is_seen(self, worker: int) -> bool:
         """Whether a worker has a row, as others see it; when it comes or goes, all see that at once."""

@@ -29,6 +29,7 @@ class PastRows:
         self._loads: list[list[tuple[float, float]]] = [[(NEVER, 0.0)] for _ in fleet.workers]
         self._recent: deque[tuple[float, int]] = deque()
         self._cached = np.zeros((len(fleet.models), len(fleet)), dtype=np.bool_)
+        self._nowhere = np.zeros_like(self._cached)
         self._free = fleet.memory.copy()
         self._changes: list[tuple[float, int, int, bool]] = []
 
@@ -55,14 +56,16 @@ class PastRows:
                 self._set(cached, free, worker, model, held)
         if me == OUTSIDE:
             nothing = np.zeros(len(cached), dtype=np.bool_)
-            return View(me, self._past_loads(now), self._busy_until, cached, free, 0.0, NEVER, nothing, 0.0)
+            others = (self._past_loads(now), self._busy_until, cached, free)
+            return View(me, *others, 0.0, NEVER, nothing, 0.0, self._nowhere)
         own_cached, own_free = self._cached[:, me].copy(), float(self._free[me])
         for time, worker, model, held in self._changes:
             if time <= at and worker == me:
                 own_cached[model] = held
                 own_free += -self._sizes[model] if held else self._sizes[model]
         own_queued = _as_of(self._loads[me], at - self._load_age)
-        return View(me, self._queued, self._busy_until, cached, free, own_queued, NEVER, own_cached, own_free)
+        others = (self._queued, self._busy_until, cached, free)
+        return View(me, *others, own_queued, NEVER, own_cached, own_free, self._nowhere)
 
     def _past_loads(self, now: float) -> FloatArray:
         past, queued = now - self._load_age, self._queued.copy()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fairway.place.arrays import BoolArray
 from fairway.place.fleet import Fleet
 from fairway.place.state import ABSENT, NEVER, StateTable
 
@@ -23,8 +24,8 @@ _NUMBER = 8
 class SharedTable(StateTable):
     """The rows of all workers, in a file that all of them have mapped."""
 
-    def __init__(self, fleet: Fleet, path: Path) -> None:
-        super().__init__(fleet)
+    def __init__(self, fleet: Fleet, path: Path, homes: BoolArray | None = None) -> None:
+        super().__init__(fleet, homes=homes)
         workers, models = len(fleet), len(fleet.models)
         self._map = _mapped(path, _size(workers, models))
         numbers = np.ndarray((3, workers), dtype=np.float64, buffer=self._map)

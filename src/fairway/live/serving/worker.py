@@ -56,6 +56,7 @@ from fairway.live.serving.timed import Timed
 from fairway.live.serving.wire import Channel
 from fairway.place.fleet import Fleet
 from fairway.place.graph import TaskGraph
+from fairway.place.homes import homes_of
 from fairway.place.plan import NoPlaceError, Request
 from fairway.place.registry import scheduler_of
 from fairway.place.state import NEVER, StateTable
@@ -73,10 +74,12 @@ class ServingWorker:
         fleet = settings.fleet(application)
         workflows = dict(zip(settings.graphs(application, fleet), application.workflows.values(), strict=True))
         self.tally = Tally()
-        self._table = SharedTable(fleet, settings.table)
+        scheduler = scheduler_of(settings.scheduler)
+        homes = homes_of(list(workflows), fleet) if scheduler.rules.settles else None
+        self._table = SharedTable(fleet, settings.table, homes)
         self.engine = ServingEngine(
             number,
-            Timed(scheduler_of(settings.scheduler), self.tally.planning),
+            Timed(scheduler, self.tally.planning),
             self._table,
             np.random.default_rng([settings.seed, number, epoch]),
             ServingEngineOptions(
