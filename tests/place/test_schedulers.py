@@ -9,6 +9,7 @@ import pytest
 
 from fairway import SCHEDULERS, InputError, Request, Scheduler, scheduler_of
 from fairway.place.memory import MemoryPolicy
+from fairway.place.plan import NoPlaceError
 from fairway.place.schedulers.compass import Compass
 from fairway.place.spread import spread_worker
 from tests.place.clusters import Cluster, NoDraws
@@ -96,6 +97,23 @@ def test_hash_is_the_same_in_every_run_and_at_every_hop(key: int) -> None:
     expected = [by_hand(key, stage, 7) for stage in range(len(TRANSLATION))]
     assert scheduler_of("hash").plan(request, view, 0.0, NoDraws()).workers.tolist() == expected
     assert [spread_worker(request, stage, view) for stage in range(len(TRANSLATION))] == expected
+
+
+def test_hash_needs_no_times_and_places_an_untimed_request_alike() -> None:
+    cluster = Cluster(TRANSLATION, 7, load={2: 100.0})
+    cluster.table.leave(5)
+    for key in range(50):
+        request, view = Request(key, cluster.graph, 0), cluster.table.view(0, 0.0)
+        timed = scheduler_of("hash").plan(request, view, 0.0, NoDraws())
+        untimed = scheduler_of("hash").plan(request._replace(untimed=True), view, 0.0, NoDraws())
+        assert untimed.workers.tolist() == timed.workers.tolist()
+        assert (len(untimed.finish), len(timed.finish)) == (0, len(TRANSLATION))
+        again = scheduler_of("hash").plan(request._replace(untimed=True, kept=timed), view, 0.0, NoDraws())
+        assert again.finish.tolist() == timed.finish.tolist()
+    for worker in range(7):
+        cluster.table.leave(worker)
+    with pytest.raises(NoPlaceError, match="stage 't0' can run on 7 of 7 workers, and none of these is there"):
+        scheduler_of("hash").plan(Request(0, cluster.graph, untimed=True), cluster.table.view(0, 0.0), 0.0, NoDraws())
 
 
 def test_a_key_of_any_size_has_a_worker() -> None:

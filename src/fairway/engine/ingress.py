@@ -52,7 +52,7 @@ class Ingress:
         key, graph, deadline = event
         if key in self.open:
             raise ServingError(f"worker {engine.me}: request {key} arrives but is here already")
-        request = made(Request, (key, graph, engine.me, None, deadline))
+        request = made(Request, (key, graph, engine.me, None, deadline, deadline == math.inf))
         plan = self._plan(engine, request)
         if plan is None:
             return

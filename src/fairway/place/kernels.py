@@ -59,7 +59,7 @@ def plan_tasks(
     """The worker and the expected finish of each task; then the first task that no worker can run, -1 if all can.
 
     A task that has a worker in `given_workers` keeps it, and one that has a time in `given_finish` too is done; both
-    may be empty. If it `spreads`, the others go where `spread_task` says, by `parts` unless these are empty.
+    may be empty. If it `spreads`, the others go where `spread_tasks` says.
 
     available(w) = now + load(w) at first; then the finish of the last task of this request that was planned on w
     ready(t, w)  = now + (input(t) if w is not on the ingress host)              for a task that takes the request
@@ -73,10 +73,10 @@ def plan_tasks(
     finish = np.full(tasks, np.nan)
     fixed = given_workers.copy() if len(given_workers) else np.full(tasks, -1, np.int64)
     if spreads:
+        spread = spread_tasks(key, parts, seconds, queued)
         for task in range(tasks):
             if fixed[task] < 0:
-                part = parts[task] if len(parts) else -1.0
-                fixed[task] = spread_task(key, task, part, seconds[task], queued)
+                fixed[task] = spread[task]
                 if fixed[task] < 0:
                     return chosen, finish, task
     available = np.empty(workers)
@@ -276,6 +276,16 @@ def _best(
                 return worker, state
             rank -= 1
     return first, state
+
+
+@njit(cache=True)
+def spread_tasks(key: int, parts: FloatArray, seconds: FloatArray, queued: FloatArray) -> IntArray:
+    """The worker of each task where the row of workers is the choice, by `parts` unless these are empty."""
+    workers = np.empty(len(seconds), np.int64)
+    for task in range(len(seconds)):
+        part = parts[task] if len(parts) else -1.0
+        workers[task] = spread_task(key, task, part, seconds[task], queued)
+    return workers
 
 
 @njit(cache=True)

@@ -28,7 +28,7 @@ class Request(NamedTuple):
 
     `key` tells it from all others. `ingress` is the worker that holds its input, `OUTSIDE` if none does. With `kept`,
     only the rest is planned, as after the loss of a worker: what has a worker there keeps it, and what has a finish too
-    is done. After `deadline` nobody waits for it any more.
+    is done. After `deadline` nobody waits for it any more. If it is `untimed`, nobody asks when its tasks will finish.
     """
 
     key: int
@@ -36,12 +36,14 @@ class Request(NamedTuple):
     ingress: int = OUTSIDE
     kept: Plan | None = None
     deadline: float = math.inf
+    untimed: bool = False
 
 
 class Plan(NamedTuple):
     """The worker of each task, by the number of its stage, and when it is expected to finish.
 
-    In a plan to keep, -1 is a task without a worker, NaN one that is not done.
+    In a plan to keep, -1 is a task without a worker, NaN one that is not done. That of an untimed request may have no
+    times.
     """
 
     graph: TaskGraph

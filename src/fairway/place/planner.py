@@ -22,9 +22,9 @@ KEY_MASK = 2**63 - 1
 """Of larger keys, kernels take the last bits only."""
 
 NO_PARTS = np.empty(0)
+NO_TIMES = np.empty(0)
 
 _NO_WORKERS = np.empty(0, dtype=np.int64)
-_NO_TIMES = np.empty(0)
 
 
 def plan_request(
@@ -43,8 +43,8 @@ def plan_request(
 ) -> Plan:
     """The plan of a request; `draw` from [0, 1) decides between equals.
 
-    If it `spreads`, there is no search: tasks go where `kernels.spread_task` says, by `parts` if there are any, and are
-    only told when they should finish. `eviction_penalty` is what a model costs on top, as a part of its fetch time,
+    If it `spreads`, there is no search: tasks go where `kernels.spread_tasks` says, by `parts` if there are any, and
+    are only told when they should finish. `eviction_penalty` is what a model costs on top, as a part of its fetch time,
     where others have to make room for it, `home_penalty` where such have to that are at home there. With `compat`, the
     planner makes the same mistakes as the authors' simulator: input that arrives at once, models that are planned for
     twice, and the first of equals.
@@ -85,7 +85,7 @@ def plan_request(
         compat,
         draw,
         _NO_WORKERS if kept is None else kept.workers,
-        _NO_TIMES if kept is None else kept.finish,
+        NO_TIMES if kept is None else kept.finish,
         spreads,
         request.key & KEY_MASK,
         parts,

@@ -313,8 +313,11 @@ def test_other_users_are_not_let_in(served: Callable[..., Any]) -> None:
             assert answer.read().startswith("refused")
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_all_that_decides_is_there_before_the_first_request(workers: int) -> None:
+@pytest.mark.parametrize(
+    ("workers", "scheduler", "searches"),
+    [(1, "compass", "cheapest_worker"), (3, "compass", "cheapest_worker"), (3, "hash", "spread_tasks")],
+)
+def test_all_that_decides_is_there_before_the_first_request(workers: int, scheduler: str, searches: str) -> None:
     """Compiled code takes most of a second to come from its cache, and nobody else would be heard meanwhile."""
     program = f"""
 from types import SimpleNamespace
@@ -326,9 +329,9 @@ names = ("start", "left", "right", "end")
 edges = (("start", "left"), ("start", "right"), ("left", "end"), ("right", "end"))
 fleet = Fleet.of([Worker(f"w{{number}}", 1.0) for number in range({workers})])
 graph = TaskGraph.of(Workflow(tuple(Stage.of(name, 1.0) for name in names), edges, {{}}), fleet)
-worker = SimpleNamespace(number=0, _settings=SimpleNamespace(scheduler="compass"))
+worker = SimpleNamespace(number=0, _settings=SimpleNamespace(scheduler="{scheduler}"))
 ServingWorker._warm_up(worker, fleet, [graph])
-print([len(each.signatures) for each in (kernels.plan_tasks, kernels.cheapest_worker, kernels.spread_task)])
+print([len(each.signatures) for each in (kernels.plan_tasks, kernels.{searches}, kernels.spread_task)])
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[1, 1, 1]"

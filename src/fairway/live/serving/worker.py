@@ -125,6 +125,7 @@ class ServingWorker:
             request = Request(0, graph, me)
             idle, busy, gone = (StateTable(fleet) for _ in range(3))
             workers = scheduler.plan(request, idle.view(me, 0.0), 0.0, draws).workers.tolist()
+            scheduler.plan(request._replace(untimed=True), idle.view(me, 0.0), 0.0, draws)
             for stage, planned in enumerate(workers):
                 busy.write_load(planned, 1e9, NEVER, 0.0)
                 gone.leave(planned)
