@@ -7,7 +7,9 @@ cannot be understood is let go, and nobody else notices.
 from __future__ import annotations
 
 import logging
+import os
 import selectors
+import signal
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -35,6 +37,11 @@ def hear(process: object, understood: Understood, channel: Channel, message: tup
     known[0](process, channel, *content)
 
 
+def _empty(pipe: int) -> None:
+    with suppress(BlockingIOError):
+        os.read(pipe, 4096)
+
+
 class Connections:
     """All channels of a worker; `take` gets each message, and `left` each channel whose other side is gone."""
 
@@ -56,6 +63,15 @@ class Connections:
         """Let others come."""
         listening = listen(path)
         self._selector.register(listening, selectors.EVENT_READ, partial(self._accept, listening))
+
+    def heed_signals(self) -> None:
+        """Let a signal end a wait even if it came just before, or to another thread; for the main thread.
+
+        Its handler runs when this thread does something, and otherwise nobody would tell it to.
+        """
+        reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        self.watch(reading, lambda: _empty(reading))
 
     def watch(self, descriptor: int, action: Callable[[], None]) -> None:
         """Call a function whenever there is something to read."""

@@ -117,6 +117,7 @@ class Dispatcher:
         """Until the process is told to end."""
         self._turn()  # nobody is there yet
         self._look_for_invokers()
+        self._connections.heed_signals()
         self._connections.listen(self._settings.socket(self._number))
         while True:
             self._connections.wait(self._patience())

@@ -67,6 +67,7 @@ class Invoker:
 
     def serve(self) -> None:
         """Until the process is told to end."""
+        self._connections.heed_signals()
         self._connections.listen(self._settings.socket(self._number))
         for side in (self._stages, self._loads):
             self._connections.watch(side.wake, side.deliver)

@@ -136,6 +136,7 @@ class ServingWorker:
     def serve(self) -> None:
         """Until the process is told to end."""
         connections, engine = self._connections, self.engine
+        connections.heed_signals()
         connections.listen(self._settings.socket(self.number))
         for side in (self._running.stages, self._loads):
             connections.watch(side.wake, side.deliver)
