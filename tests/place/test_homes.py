@@ -79,7 +79,7 @@ def test_homes_fit_and_no_model_could_have_one_more(data: Any) -> None:
 
 @pytest.mark.parametrize(("at_home", "factor"), [([], 2), (["depth"], 2), (_FITS, 9)])
 def test_a_model_that_is_at_home_has_a_higher_price_than_a_guest(at_home: list[str], factor: int) -> None:
-    # Without its depth estimation at home, the worker has guests enough to give up for the language model.
+    # With no more than depth estimation at home, the worker has guests enough to give up for the language model.
     workflow = Workflow((Stage.of("t", 0.5, "opt", input_bytes=0),), (), MODELS)
     fetch = Links().to_device(MODELS["opt"].bytes)
     for difference, expected in ((-0.01, "w0"), (0.01, "w1")):

@@ -206,10 +206,10 @@ class ServingEngine(Accelerator):
             ready = Task(flow, stage, facts, self.now, self._patience)
             self.load.enqueue(ready.seconds)
             self._row_changed = True
-            if not at_once:
-                self.queue.join(ready, True)
-            else:
+            if at_once:
                 self._start(ready)
+            else:
+                self.queue.join(ready, True)
             return
         if self._recovers and self._is_over(flow, stage, facts):
             return

@@ -20,6 +20,12 @@ from numba import njit
 from fairway.place.arrays import BoolArray, FloatArray
 from fairway.place.fleet import Fleet
 from fairway.place.graph import TaskGraph
+from fairway.place.scheduler import WorkerRules
+
+
+def homes_under(rules: WorkerRules, graphs: Sequence[TaskGraph], fleet: Fleet) -> BoolArray | None:
+    """The homes of models under a scheduler; None if it wants none."""
+    return homes_of(graphs, fleet) if rules.settles else None
 
 
 def homes_of(graphs: Sequence[TaskGraph], fleet: Fleet) -> BoolArray:

@@ -141,8 +141,8 @@ def plan_tasks(
                         if left < model_bytes[model]:
                             held = own_cached if worker == me else cached[:, worker]
                             spare = own_free if worker == me else free[worker]
-                            spare += _guest_bytes(held, homes[:, worker], model_bytes)
-                            penalty = eviction_penalty if spare >= model_bytes[model] else home_penalty
+                            driven_out = _leaves_home(model, spare, held, homes[:, worker], model_bytes)
+                            penalty = home_penalty if driven_out else eviction_penalty
                         fetch += fetch_seconds[model] * (1.0 + penalty)
                         left = max(0.0, left - model_bytes[model])
             ends[worker] = max(available[worker], ready[worker]) + fetch + seconds[task, worker]
@@ -227,8 +227,8 @@ def cheapest_worker(
                     if left < model_bytes[model]:
                         there = own_cached if mine else cached[:, worker]
                         spare = own_free if mine else free[worker]
-                        spare += _guest_bytes(there, homes[:, worker], model_bytes)
-                        penalty = eviction_penalty if spare >= model_bytes[model] else home_penalty
+                        driven_out = _leaves_home(model, spare, there, homes[:, worker], model_bytes)
+                        penalty = home_penalty if driven_out else eviction_penalty
                     fetch += fetch_seconds[model] * (1.0 + penalty)
                     left = max(0.0, left - model_bytes[model])
             cost += fetch
@@ -241,13 +241,12 @@ def cheapest_worker(
 
 
 @njit(cache=True)
-def _guest_bytes(held: BoolArray, at_home: BoolArray, model_bytes: FloatArray) -> float:
-    """What the models take that a worker holds, and that are not at home there."""
-    taken = 0.0
-    for model in range(len(model_bytes)):
-        if held[model] and not at_home[model]:
-            taken += model_bytes[model]
-    return taken
+def _leaves_home(model: int, free: float, held: BoolArray, at_home: BoolArray, model_bytes: FloatArray) -> bool:
+    """Whether some model has to leave its home to make room for one: all guests of the worker together do not."""
+    for other in range(len(model_bytes)):
+        if held[other] and not at_home[other]:
+            free += model_bytes[other]
+    return bool(free < model_bytes[model])
 
 
 @njit(cache=True)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 def without_collector() -> Iterator[None]:
     """Nothing is collected meanwhile; objects are still freed when nothing refers to them.
 
-    Around a whole function, also what it leaves behind is gone before the collector is back, and looks at all of it.
+    Around a whole function, what that had made is freed before the collector is back, which need not look at it then.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -34,7 +34,7 @@ from fairway.engine.serving_messages import (
 from fairway.errors import InputError
 from fairway.made import made
 from fairway.place.fleet import OUTSIDE
-from fairway.place.homes import homes_of
+from fairway.place.homes import homes_under
 from fairway.place.registry import scheduler_of
 from fairway.place.state import Pushes, StateTable
 from fairway.report.serving_record import RequestOutcome, ServingRecord
@@ -126,10 +126,9 @@ class World:
         self.graphs = scenario.graphs(fleet)
         self.recorder = ServingRecorder(len(fleet), len(arrivals), keep=options.keep_runs)
         self.centralised = chosen.rules.centralised
-        homes = homes_of(self.graphs, fleet) if chosen.rules.settles else None
         ages = (options.load_staleness_seconds, options.cache_staleness_seconds)
         loads, caches = (Pushes(delay=0.0 if self.centralised else age) for age in ages)
-        self.table = StateTable(fleet, loads, caches, homes)
+        self.table = StateTable(fleet, loads, caches, homes_under(chosen.rules, self.graphs, fleet))
         self.scheduler = Observed(chosen, self.table, self.recorder)
         self.draws = np.random.default_rng([options.seed, 1])
         copies = scenario.eviction_copies if options.eviction_copies is None else options.eviction_copies

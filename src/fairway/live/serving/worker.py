@@ -56,7 +56,7 @@ from fairway.live.serving.timed import Timed
 from fairway.live.serving.wire import Channel
 from fairway.place.fleet import Fleet
 from fairway.place.graph import TaskGraph
-from fairway.place.homes import homes_of
+from fairway.place.homes import homes_under
 from fairway.place.plan import NoPlaceError, Request
 from fairway.place.registry import scheduler_of
 from fairway.place.state import NEVER, StateTable
@@ -75,8 +75,7 @@ class ServingWorker:
         workflows = dict(zip(settings.graphs(application, fleet), application.workflows.values(), strict=True))
         self.tally = Tally()
         scheduler = scheduler_of(settings.scheduler)
-        homes = homes_of(list(workflows), fleet) if scheduler.rules.settles else None
-        self._table = SharedTable(fleet, settings.table, homes)
+        self._table = SharedTable(fleet, settings.table, homes_under(scheduler.rules, list(workflows), fleet))
         self.engine = ServingEngine(
             number,
             Timed(scheduler, self.tally.planning),
