@@ -13,7 +13,7 @@ REPORT := report.html
 BENCHMARKS = $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sim test lint types imports unit docs bench lock format clean
+.PHONY: help setup demo demo-sim test lint types imports unit docs tables bench lock format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -61,6 +61,9 @@ unit: $(READY)
 
 docs: $(READY)  ## build the documentation into site/; any warning is an error
 	$(BIN)/zensical build --clean --strict
+
+tables: $(READY)  ## write the tables of the documentation that say what the fields of jobs and requests mean
+	$(BIN)/python -m fairway.report.field_table docs/live.md docs/serve.md
 
 bench: $(READY)  ## run every benchmark against its peer, one JSON document each
 	@set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name --json -; done

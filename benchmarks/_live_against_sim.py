@@ -20,8 +20,8 @@ from sqlalchemy import Connection, select
 
 from benchmarks._live_trace import all_lives
 from benchmarks._live_workload import Workload
-from fairway.live.controller import Controller
-from fairway.live.settings import ControllerSettings
+from fairway.live.training.controller import Controller
+from fairway.live.training.settings import ControllerSettings
 from fairway.report.training_record import TrainingRecord
 from fairway.sim.submissions import TrainingOptions
 from fairway.sim.training import simulate_training

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,17 @@ from sqlalchemy import Connection, func, select
 from benchmarks._instances import TYPES, distinct_jobs
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training import EngineOptions, TrainingEngine
-from fairway.engine.training_messages import JobArrived, JobFinished, RoundBegan
+from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.messages import JobArrived, JobFinished, RoundBegan
 from fairway.jobs import Job
-from fairway.live.backend import Connected, Report
-from fairway.live.controller import Controller
-from fairway.live.local import agent_messages
-from fairway.live.settings import ControllerSettings
+from fairway.live.backend.accelerators import Accelerator
+from fairway.live.backend.answers import CommandAnswer
+from fairway.live.backend.commands import JobProgram, RunCommand
+from fairway.live.backend.logs import LogBlock
+from fairway.live.backend.reports import BackendReport, Connected
+from fairway.live.backend.status import BackendStatus
+from fairway.live.training.controller import Controller
+from fairway.live.training.settings import ControllerSettings
 from fairway.store import open_store
 from fairway.store.schema import leases
 from fairway.store.submissions import Submission, submit
@@ -43,18 +48,16 @@ def engine_rounds(jobs: int, workers: int, changes: int, rounds: int, seed: int)
         engine_rounds(100, 9, 1, 2, seed)
     engine = TrainingEngine(_cluster(workers), policy_of(POLICY), EngineOptions(ROUND_SECONDS, 5.0))
     coming = iter(_jobs(jobs + changes * rounds, workers, seed))
-    for _ in range(jobs):
-        engine.handle(JobArrived(0.0, next(coming)))
+    engine.handle(0.0, [JobArrived(job) for job in islice(coming, jobs)])
     draws = np.random.default_rng(seed)
     taken = []
     for number in range(rounds):
         now = number * ROUND_SECONDS
         began = time.perf_counter()
-        engine.handle(RoundBegan(now))
+        engine.handle(now, [RoundBegan()])
         taken.append(time.perf_counter() - began)
         for name in draws.choice(list(engine.jobs.ids), changes, replace=False):
-            engine.handle(JobFinished(now + 1.0, str(name)))
-            engine.handle(JobArrived(now + 1.0, next(coming)))
+            engine.handle(now + 1.0, [JobFinished(str(name)), JobArrived(next(coming))])
     assert engine.solves == rounds, f"{engine.solves} decisions in {rounds} rounds"
     assert len(engine.jobs) == jobs
     return taken
@@ -89,22 +92,24 @@ class SilentBackend:
     """Says yes to everything, and runs nothing."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._status = {
-            "accelerators": [
-                {"type": name, "number": number, "device": None, "description": f"{name} {number}", "emulated": True}
-                for name, count in cluster.workers.items()
-                for number in range(count)
-            ],
-            "runs": [],
-            "time_scale": 1.0,
-        }
+        accelerators = [Accelerator(name, number) for name, count in cluster.workers.items() for number in range(count)]
+        self._status = BackendStatus("silent", 0, tuple(accelerators))
 
-    async def run(self, _: int, report: Callable[[Report], None]) -> None:
+    async def run(self, _: int, report: Callable[[BackendReport], None]) -> None:
         report(Connected(self._status))
         await asyncio.Event().wait()
 
-    async def ask(self, command: agent_messages.Command) -> Mapping[str, Any]:
-        return self._status if isinstance(command, agent_messages.Status) else {"result": "accepted"}
+    async def give(self, command: RunCommand) -> CommandAnswer:  # noqa: ARG002
+        return CommandAnswer("accepted")
+
+    async def status(self) -> BackendStatus:
+        return self._status
+
+    def check(self, program: JobProgram) -> None:  # noqa: ARG002
+        return
+
+    def read_log(self, job: str, rank: int, position: int, most: int) -> LogBlock:  # noqa: ARG002
+        return LogBlock(b"", 0)
 
     async def shut_down(self) -> None:
         return

@@ -18,8 +18,8 @@ import httpx
 
 from fairway.live.local.agent_client import AgentClient
 from fairway.live.local.identity import process_table
-from fairway.live.local.process import keeper_of
-from fairway.live.run_files import RunFiles
+from fairway.live.local.keepers import keeper_of
+from fairway.live.local.run_files import RunFiles
 
 PATIENCE = 120.0
 ENDING_SECONDS = 5.0
@@ -119,9 +119,9 @@ class System:
         """The process of the agent; None if it does not answer."""
 
         async def ask() -> int:
-            client, status = await AgentClient.connect(self.directory / "agent", None)
+            client, greeting = await AgentClient.connect(self.directory / "agent", None)
             await client.close()
-            return int(status["pid"])
+            return int(greeting.status.instance)
 
         try:
             return asyncio.run(asyncio.wait_for(ask(), 5.0))

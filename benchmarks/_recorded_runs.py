@@ -1,18 +1,17 @@
-"""The recorded runs of Gavel's own simulator, where FAIRWAY_SHARED_DATA names a place that has them, run by ours."""
+"""The recorded runs of Gavel's own simulator (`tests/fixtures/gavel`), run by ours."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from fairway.cluster import Cluster
-from fairway.sim.submissions import TrainingOptions
+from fairway.sim.submissions import Submission, TrainingOptions
 from fairway.sim.training import simulate_training
-from fairway.sim.workload import Workload
+from fairway.sim.workload import submissions_of
+from fairway.traces import parse_trace
+from tests.figures import gavel_rates, gavel_runs, gavel_trace
 
 OUR_NAMES = {
     "allox": "allox",
@@ -32,24 +31,21 @@ OUR_NAMES = {
 }
 
 
-def recorded_runs(data: Path) -> list[dict[str, Any]]:
-    """Those that are the original's own code and ended well."""
-    runs: list[dict[str, Any]] = json.loads((data / "gavel-golden/sim_cases.json").read_text())
-    return [run for run in runs if run["gavel_own_code"] and run["status"] == "ok"]
+def recorded_jobs(trace: str, cluster: Cluster) -> Iterator[Submission]:
+    """The jobs of a recorded trace, at the rates of the original's simulator."""
+    return submissions_of(parse_trace(gavel_trace(trace), trace).jobs, cluster, gavel_rates(), source=trace)
 
 
-def differences(data: Path) -> Iterator[tuple[str, float, float]]:
+def differences() -> Iterator[tuple[str, float, float]]:
     """The name of each run, and by what part our mean completion time and makespan differ from the recorded ones."""
-    profiles = str(data / "gavel/simulation_throughputs.json")
-    for run in recorded_runs(data):
+    for run in gavel_runs().values():
         cluster = Cluster(run["cluster"])
-        workload = Workload(trace=str(data / "gavel-golden/traces" / run["trace"]), profiles=profiles)
         record = simulate_training(
-            workload.submissions(cluster),
+            recorded_jobs(run["trace"], cluster),
             cluster,
             OUR_NAMES[run["policy"]],
             TrainingOptions(compat="gavel", seed=run["seed"]),
-            table=workload.table(),
+            table=gavel_rates(),
         )
         jct = float(np.nanmean(record.jobs.finish - record.jobs.arrival))
         yield run["name"], jct / run["avg_jct_seconds"] - 1, record.makespan_seconds / run["makespan_seconds"] - 1

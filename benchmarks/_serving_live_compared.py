@@ -14,8 +14,8 @@ from benchmarks._serving_live_driver import Driver
 from benchmarks._serving_live_load import Load
 from benchmarks._serving_live_settings import Served, Settings, say
 from benchmarks._serving_live_simulated import simulated
-from fairway.live.serving.environment import stage_environment
-from fairway.live.serving.tally import PLANNING_BOUNDS
+from fairway.live.serving.runtime.tally import PLANNING_BOUNDS
+from fairway.live.serving.supervise.environment import stage_environment
 
 TRIVIAL: dict[str, Any] = {
     "target": "benchmarks._serving_live_trivial:trivial",

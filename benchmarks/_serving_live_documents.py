@@ -17,8 +17,8 @@ from typing import Any, ClassVar, NamedTuple
 from examples.document_reading.application import listen, read_document
 from examples.document_reading.samples import SamplePage, draw_page
 from examples.document_reading.speech import draw_recording
-from fairway.live.serving.measured import profile_text
-from fairway.live.serving.profiling import ProfileOptions, Profiler
+from fairway.live.serving.application.measurements import profile_text
+from fairway.live.serving.application.profiling import ProfileOptions, Profiler
 
 TARGET = "benchmarks._serving_live_documents:workflows"
 WORKERS = 2

@@ -19,12 +19,12 @@ from unittest.mock import patch
 
 from benchmarks._serving_live_fork import Fork
 from fairway.errors import FairwayError
-from fairway.live.serving import async_client
-from fairway.live.serving.async_client import AsyncServingClient
-from fairway.live.serving.settings import ServingSettings
-from fairway.live.serving.shared_table import SharedTable
-from fairway.live.serving.supervisor import Supervisor
-from fairway.live.serving.wire import Channel
+from fairway.live.serving.clients.async_client import AsyncServingClient
+from fairway.live.serving.local import backend
+from fairway.live.serving.local.channel import Channel
+from fairway.live.serving.local.shared_table import SharedTable
+from fairway.live.serving.supervise.settings import ServingSettings
+from fairway.live.serving.supervise.supervisor import Supervisor
 
 WORKERS = 3
 CLIENTS = 16
@@ -56,8 +56,8 @@ class CountingChannel(Channel):
     __slots__ = ()
     ends: ClassVar[Counter[int]] = Counter()
 
-    def receive(self) -> list[tuple[Any, ...]] | None:
-        messages = super().receive()
+    def receive(self, seconds: float | None = 0.0) -> list[tuple[Any, ...]] | None:
+        messages = super().receive(seconds)
         for kind, name, *_ in messages or ():
             if kind in {"reply", "refused"}:
                 self.ends[name] += 1
@@ -68,7 +68,7 @@ def kill_workers(count: int, seed: int) -> Findings:
     """Kill workers so often, at random moments."""
     with (
         Supervisor.of("benchmarks._serving_live_fork:fork", workers=WORKERS, memory_bytes=BUDGET) as supervisor,
-        patch.object(async_client, "Channel", CountingChannel),
+        patch.object(backend, "Channel", CountingChannel),
     ):
         CountingChannel.ends = Counter()
         return asyncio.run(_killed(supervisor, count, random.Random(seed)))

@@ -6,9 +6,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fairway.live.serving.async_client import AsyncServingClient
-from fairway.live.serving.client import ServingClient
-from fairway.live.serving.supervisor import Supervisor, tallies
+from fairway.live.serving.clients.async_client import AsyncServingClient
+from fairway.live.serving.clients.client import ServingClient
+from fairway.live.serving.supervise.supervisor import Supervisor, tallies
 
 
 class Ours:

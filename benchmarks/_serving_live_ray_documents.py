@@ -20,7 +20,7 @@ from ray import serve
 from ray.serve.handle import DeploymentHandle
 
 from benchmarks._serving_live_ray import QUIET, begin_ray, end_ray
-from fairway.live.serving.application import ServedWorkflow, load_application
+from fairway.live.serving.application.definition import ServedWorkflow, load_application
 
 
 class Counted:

@@ -3,7 +3,7 @@
 The workflow is the translation of the paper's evaluation: five tasks, four of them with one of three models. Workers
 have 14 GB; each holds about half of the eight models, by chance, and half of them have up to two seconds of work.
 
-Timed for ours: taking the view of the ingress worker and `scheduler.plan(request, view, now, draws)`. For the peer:
+Timed for ours: taking the view of the ingress worker and `placer.plan(request, view, now, draws)`. For the peer:
 its loop over tasks and workers, with the ranks worked out before, as ours has them. A turn plans many requests, one
 after the other, and counts the median. The run fails if any choice of ours could finish earlier elsewhere by the peer's
 formulas, or does not finish when we say.
@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import _place_peer as peer
 from benchmarks._report import Options, Result, Turns, compared, spread, take_turns
 from benchmarks._report import run as report
-from fairway import Fleet, Links, Model, Request, Stage, StateTable, TaskGraph, Worker, Workflow, scheduler_of
+from fairway import Fleet, Links, Model, Request, Stage, StateTable, TaskGraph, Worker, Workflow, placer_of
 
 KILOBYTE = 1024
 MEMORY_BYTES = 14_000_000 * KILOBYTE
@@ -46,7 +46,8 @@ class Instance:
         generator = np.random.default_rng(seed)
         models = {name: Model(name, int(size * 1e6 * KILOBYTE)) for name, size in GIGABYTES.items()}
         workflow = translation(models)
-        fleet = Fleet.of([Worker(f"w{number}", MEMORY_BYTES) for number in range(workers)], models.values(), Links())
+        links = Links()
+        fleet = Fleet.of([Worker(f"w{number}", MEMORY_BYTES) for number in range(workers)], models.values(), links)
         table = StateTable(fleet)
         load, cached, free = {}, {}, {}
         for number, worker in enumerate(fleet.workers):
@@ -60,8 +61,8 @@ class Instance:
                     held.add(fleet.models[model].name)
                     room -= size
             cached[worker.name], free[worker.name] = frozenset(held), room
-        plain = peer.PlainCluster(load, cached, free, fleet.links)
-        return cls(workflow, TaskGraph.of(workflow, fleet), table, plain, peer.rank_order(workflow, fleet.links))
+        plain = peer.PlainCluster(load, cached, free, links)
+        return cls(workflow, TaskGraph.of(workflow, fleet), table, plain, peer.rank_order(workflow, links))
 
 
 def translation(models: dict[str, Model]) -> Workflow:
@@ -90,7 +91,7 @@ def measure(options: Options) -> Iterator[Result]:
 def answer(workers: int, bound: float, options: Options) -> Iterator[Result]:
     """The time of a plan, once against our bound and once against the peer."""
     instance = Instance.of(workers, options.seed)
-    scheduler = scheduler_of("compass")
+    placer = placer_of("compass")
     ingresses = np.random.default_rng(options.seed).integers(workers, size=1000).tolist()
     rounds = 10 if options.quick else 200
     plain_rounds = rounds if workers < 100 else 5
@@ -98,7 +99,7 @@ def answer(workers: int, bound: float, options: Options) -> Iterator[Result]:
 
     def ours(ingress: int) -> None:
         view = instance.table.view(ingress, NOW)
-        scheduler.plan(Request(0, instance.graph, ingress), view, NOW, draws)
+        placer.plan(Request(0, instance.graph, ingress), view, NOW, draws)
 
     def theirs(ingress: int) -> None:
         peer.plan(instance.workflow, instance.order, instance.plain, f"w{ingress}", NOW, plain_draws)
@@ -128,10 +129,10 @@ def middle(plan: Callable[[int], None], ingresses: list[int]) -> float:
 
 def check(instance: Instance, ingresses: list[int]) -> None:
     """End the run if one of our choices could finish earlier elsewhere, or not when we say."""
-    scheduler, draws = scheduler_of("compass"), np.random.default_rng(0)
+    placer, draws = placer_of("compass"), np.random.default_rng(0)
     for ingress in ingresses:
         request = Request(0, instance.graph, ingress)
-        plan = scheduler.plan(request, instance.table.view(ingress, NOW), NOW, draws)
+        plan = placer.plan(request, instance.table.view(ingress, NOW), NOW, draws)
         judged = peer.plan(
             instance.workflow, plan.order, instance.plain, f"w{ingress}", NOW, random.Random(0), plan.assignment
         )

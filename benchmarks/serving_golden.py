@@ -1,9 +1,9 @@
 """Does the serving simulator give the numbers that it should: those of the algorithm, and those of its authors?
 
-The expected ones come from outside the project: mean slow-downs of an independent simulation of the algorithm, and
-medians of the authors' own simulator, over the seeds 42 to 44 unless it says otherwise. A row says by how many percent
-the worst of its points is off; our default, which adds to the algorithm, may only be better. Then what that reaches on
-five seeds, and what staleness and one scheduler for all are worth.
+The expected ones are in `tests/fixtures`: mean slow-downs of a reference simulation of the algorithm that was written
+separately (`compass_edge`), and medians of the authors' own simulator (`navigator`), over the seeds 42 to 44 unless it
+says otherwise. A row says by how many percent the worst of its points is off; our default, which adds to the algorithm,
+may only be better. Then what that reaches on five seeds, and what staleness and one scheduler for all are worth.
 """
 
 from __future__ import annotations
@@ -18,32 +18,27 @@ from benchmarks._report import run as report
 from fairway.report.serving_metrics import summarize_serving
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import ServingRun, ServingWorkload
+from tests.figures import compass_reference, navigator_point
 
-POINTS = ((5, 2.0), (5, 3.0), (5, 4.0), (60, 40.0), (100, 40.0), (140, 40.0), (240, 40.0))
-"""Workers and requests per second, all below saturation."""
+REFERENCE = compass_reference()
 
 INTENDED: dict[str, Sequence[float]] = {
-    "hash": (6.2, 13.3, 55.6, 11.5, 5.5, 3.96, 2.86),
-    "heft": (5.7, 12.4, 51.5, 11.6, 5.7, 4.2, 3.0),
-    "jit": (3.3, 5.4, 18.9, 2.5, 2.3, 2.2, 2.1),
-    "compass:as-published,count-running,no-prefetch": (1.41, 2.26, 5.5, 1.30, 1.21, 1.18, 1.19),
-    "compass:as-published,count-running,no-prefetch,no-adjust": (1.50, 2.28, 5.8, 1.76, 1.62, 1.60, 1.47),
-    "compass:as-published,no-prefetch": (1.35, 1.91, 4.0, 1.34, 1.27, 1.32, 1.28),
-    "compass:as-published": (1.35, 1.91, 4.0, 1.34, 1.27, 1.32, 1.28),
+    scheduler: REFERENCE.slowdowns[theirs]
+    for scheduler, theirs in (
+        ("hash", "hash"),
+        ("heft", "heft"),
+        ("jit", "jit"),
+        ("compass:as-published,count-running,no-prefetch", "compass"),
+        ("compass:as-published,count-running,no-prefetch,no-adjust", "compass, planning only"),
+        ("compass:as-published,no-prefetch", "compass, load of the running task decays"),
+        ("compass:as-published", "compass, load of the running task decays"),
+    )
 }
-"""Mean slow-downs of the independent simulation, at each of the points."""
+"""Mean slow-downs of the reference simulation at each of its points, all of them below saturation."""
 
+AUTHORS = ("compass:compat", "compass:compat,adjust", "compass:compat,centralised", "hash:compat")
 COMPAT_WORKERS = (20, 40, 60, 80, 100, 140, 160, 200, 240)
-AUTHORS: dict[str, Sequence[float]] = {
-    "compass:compat": (69.169, 4.890, 4.167, 3.900, 4.246, 3.930, 3.988, 4.155, 3.997),
-    "compass:compat,adjust": (66.956, 6.152, 3.567, 3.479, 3.562, 3.235, 3.328, 3.545, 3.661),
-    "compass:compat,centralised": (67.423, 6.090, 4.008, 4.008, 4.008, 4.008, 4.008, 4.008, 4.008),
-    "hash:compat": (113.793, 38.764, 18.232, 10.122, 6.735, 4.350, 3.728, 3.115, 2.930),
-}
-"""Median slow-downs of the authors' simulator at 40 requests per second, on so many workers."""
-
-ADJUST_SEEDS = (42, 43)
-"""Those that it was run with for `adjust`."""
+"""On so many workers, the authors' simulator was asked for medians at 40 requests per second."""
 
 NEAR_SATURATION_SEEDS = tuple(range(42, 62))
 """Five workers at 4 per second differ so much between seeds that three tell little about staleness."""
@@ -51,7 +46,7 @@ NEAR_SATURATION_SEEDS = tuple(range(42, 62))
 
 def measure(options: Options) -> Iterator[Result]:
     """All rows, in turn."""
-    points = POINTS[:1] if options.quick else POINTS
+    points = REFERENCE.points[:1] if options.quick else REFERENCE.points
     seeds = (42,) if options.quick else (42, 43, 44)
     for scheduler, expected in INTENDED.items():
         ours = [slowdown(scheduler, workers, rate, seeds, "mean") for workers, rate in points]
@@ -64,10 +59,13 @@ def measure(options: Options) -> Iterator[Result]:
     yield Result("compass, mean, worse than the algorithm", "%", 100 * worse, target=None if options.quick else 0.0,
                  extra={"ours_at": ours})  # fmt: skip
     sizes = COMPAT_WORKERS[-1:] if options.quick else COMPAT_WORKERS
-    for scheduler, expected in AUTHORS.items():
-        theirs = ADJUST_SEEDS if "adjust" in scheduler else (42, 43, 44)
-        ours = [slowdown(scheduler, workers, 40.0, theirs, "p50") for workers in sizes]
-        yield off(f"{scheduler}, median against the authors", ours, expected[-len(sizes) :], 1.0)
+    for scheduler in AUTHORS:
+        theirs = [navigator_point("scalability", scheduler, str(workers)) for workers in sizes]
+        ours = [
+            slowdown(scheduler, workers, 40.0, point.seeds, "p50") for workers, point in zip(sizes, theirs, strict=True)
+        ]
+        expected = [float(np.mean(point.median_slowdowns)) for point in theirs]
+        yield off(f"{scheduler}, median against the authors", ours, expected, 1.0)
     if not options.quick:
         yield from defaults()
         yield from staleness()

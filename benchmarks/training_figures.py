@@ -12,11 +12,9 @@ sharing is left when only a fifth of the co-location rates is measured (4 accele
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from statistics import mean
 
 from benchmarks._recorded_runs import differences
@@ -29,6 +27,7 @@ from fairway.sim.submissions import TrainingOptions
 
 COMPAT = TrainingOptions(window=WINDOW, compat="gavel")
 OURS = TrainingOptions(window=WINDOW)
+REFERENCE = "a reference simulation written separately"
 THEIR_CODE = "the authors' simulator, run by others (github.com/Turquoise-T/cs244c-GPU_fragment)"
 
 
@@ -50,10 +49,8 @@ ROWS = (
     Published("rate=5.6,seed=0", "max-min-fairness", 28.96),
     Published("rate=5.6,seed=0", "max-min-fairness:agnostic", 95.99),
     Published("rate=5.6,seed=0", "fifo", 104.12),
-    Published("rate=2.6,multi-gpu,seed=0", "max-min-fairness", 30.3, who="an independent simulation (authors 36.44)"),
-    Published(
-        "rate=2.6,multi-gpu,seed=0", "max-min-fairness:agnostic", 70.7, who="an independent simulation (authors 70.54)"
-    ),
+    Published("rate=2.6,multi-gpu,seed=0", "max-min-fairness", 30.3, who=f"{REFERENCE} (authors 36.44)"),
+    Published("rate=2.6,multi-gpu,seed=0", "max-min-fairness:agnostic", 70.7, who=f"{REFERENCE} (authors 70.54)"),
     Published("rate=2.6,multi-gpu,seed=0", "max-min-fairness", 34.30, who=THEIR_CODE),
     Published("rate=2.6,multi-gpu,seed=0", "max-min-fairness:agnostic", 70.54, who=THEIR_CODE),
 )
@@ -74,11 +71,8 @@ def measure(options: Options) -> Iterator[Result]:
 
 
 def recorded() -> Iterator[Result]:
-    """How far we are from the recorded runs of the original's own simulator, where they are at hand."""
-    data = Path(os.environ.get("FAIRWAY_SHARED_DATA", ""))
-    if not (data / "gavel-golden/sim_cases.json").is_file():
-        return
-    found = list(differences(data))
+    """How far we are from the recorded runs of the original's own simulator."""
+    found = list(differences())
     _, times, makespans = zip(*found, strict=True)
     for name, column in (("completion times", times), ("makespans", makespans)):
         sizes = [100 * abs(difference) for difference in column]

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import fairway
 
 NAMES = [
+    "BATCH_PLACERS",
     "CONFIGURATORS",
+    "NOWHERE",
+    "PLACERS",
     "POLICIES",
-    "SCHEDULERS",
     "Allocation",
     "Answer",
     "Application",
     "AsyncClient",
+    "Backend",
+    "BackendError",
+    "Batch",
+    "BatchPlacer",
     "Binding",
     "Candidate",
+    "Candidates",
+    "Capacity",
+    "Choice",
     "Client",
     "Cluster",
     "Configuration",
@@ -26,21 +37,20 @@ NAMES = [
     "ConfigurationSpace",
     "Configurator",
     "ConfiguratorError",
-    "Dispatch",
     "Entity",
+    "EsgApps",
     "FairwayError",
     "Fleet",
     "InputError",
-    "Invokers",
     "Job",
     "Links",
     "LocalWorkflow",
     "Model",
-    "NoFit",
     "NoPlaceError",
     "Pair",
     "Pairs",
     "PlacementProblem",
+    "Placer",
     "Plan",
     "Platform",
     "Policy",
@@ -51,8 +61,14 @@ NAMES = [
     "Profiling",
     "Queue",
     "Request",
-    "Scheduler",
+    "Room",
+    "Schedule",
     "SchedulerError",
+    "ServingEngine",
+    "ServingOptions",
+    "ServingRecord",
+    "ServingRun",
+    "ServingWorkload",
     "Stage",
     "StageError",
     "StateTable",
@@ -65,12 +81,15 @@ NAMES = [
     "Transfers",
     "Wait",
     "Worker",
+    "WorkerRules",
     "Workflow",
     "Workload",
     "allocate",
+    "check_backend",
     "check_configurator",
     "check_policy",
     "check_scheduler",
+    "check_transport",
     "configurator_of",
     "configure",
     "leased",
@@ -81,11 +100,14 @@ NAMES = [
     "parse_workflow",
     "parse_workflows",
     "place",
+    "placer_of",
     "policy_of",
     "run_locally",
-    "scheduler_of",
+    "schedule_of",
+    "simulate_serving",
     "simulate_training",
     "stage",
+    "summarize_serving",
     "workflow",
     "workflow_of",
 ]
@@ -96,9 +118,23 @@ def test_the_exported_names_are_these() -> None:
     assert set(NAMES) <= set(dir(fairway))
 
 
+def test_they_are_sorted_and_each_has_a_home_but_the_verbs_of_the_floors() -> None:
+    assert list(fairway._HOME) == [name for name in NAMES if name not in {"allocate", "configure", "place"}]
+    by_kind = [(not name.isupper(), name[0].islower(), name) for name in NAMES]
+    assert by_kind == sorted(by_kind), "constants, then classes, then functions"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_exported_name_is_there(name: str) -> None:
     assert getattr(fairway, name) is not None
+
+
+def test_type_checkers_find_each_name_where_it_is_at_run_time() -> None:
+    tree = ast.parse(Path(fairway.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module is not None]
+    homes = {alias.name: node.module for node in imports for alias in node.names if node.module.startswith("fairway")}
+    assert {name: homes[name] for name in fairway._HOME} == fairway._HOME
+    assert set(homes) == set(NAMES)
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
@@ -140,6 +176,13 @@ except fairway.InputError as error:
 def test_importing_fairway_does_not_import_the_numerical_libraries() -> None:
     heavy = {"numpy", "scipy", "numba", "highspy", "httpx", "pydantic", "rustworkx", "sqlalchemy", "yaml"}
     script = f"import fairway, fairway.cli.main, sys; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_a_client_that_submits_nothing_does_not_wait_for_the_reading_of_jobs() -> None:
+    heavy = {"numpy", "pydantic", "sqlalchemy", "yaml"}
+    script = f"import fairway.client, sys; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
 

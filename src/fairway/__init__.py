@@ -22,36 +22,46 @@ if TYPE_CHECKING:
     from fairway.configure.algorithms import configure
     from fairway.configure.answer import Answer, Candidate
     from fairway.configure.application import Application
+    from fairway.configure.capacity import Capacity
     from fairway.configure.check import ConfiguratorError, check_configurator
     from fairway.configure.configuration import Configuration, ConfigurationSpace, Prices
     from fairway.configure.configurator import Configurator
     from fairway.configure.configurators import CONFIGURATORS
-    from fairway.configure.invokers import Invokers
-    from fairway.configure.platform import Platform, Transfers
+    from fairway.configure.platform import Platform
     from fairway.configure.problem import ConfigurationProblem
     from fairway.configure.problem_file import parse_configuration
     from fairway.configure.profile import Profile, SyntheticFunction
-    from fairway.configure.queues import Dispatch, NoFit, Queue, Wait
+    from fairway.configure.queues import Candidates, Choice, Queue, Wait
     from fairway.configure.registry import configurator_of
-    from fairway.engine.training import TrainingEngine
+    from fairway.engine.serving.engine import ServingEngine
+    from fairway.engine.serving.schedule import Schedule, schedule_of
+    from fairway.engine.training.engine import TrainingEngine
     from fairway.errors import FairwayError, InputError
     from fairway.jobs import Entity, Job, Pair
-    from fairway.live.leased import leased
-    from fairway.live.serving.application import load_application
-    from fairway.live.serving.local import LocalWorkflow, run_locally
+    from fairway.links import Links, Transfers
+    from fairway.live.backend.check import BackendError, check_backend
+    from fairway.live.backend.protocol import Backend
+    from fairway.live.job.leased import leased
+    from fairway.live.serving.application.definition import load_application
+    from fairway.live.serving.application.in_process import LocalWorkflow, run_locally
+    from fairway.live.serving.seams.check_transport import check_transport
+    from fairway.place.batch import NOWHERE, Batch, Room
     from fairway.place.check import SchedulerError, check_scheduler
     from fairway.place.fleet import Fleet, Worker
     from fairway.place.graph import TaskGraph
-    from fairway.place.links import Links
+    from fairway.place.placer import BatchPlacer, Placer, WorkerRules
+    from fairway.place.placers import BATCH_PLACERS, PLACERS
     from fairway.place.plan import NoPlaceError, Plan, Request
     from fairway.place.problem import PlacementProblem
     from fairway.place.problem_file import parse_placement
-    from fairway.place.registry import place, scheduler_of
-    from fairway.place.scheduler import Scheduler
-    from fairway.place.schedulers import SCHEDULERS
+    from fairway.place.registry import place, placer_of
     from fairway.place.state import StateTable
+    from fairway.report.serving_metrics import summarize_serving
+    from fairway.report.serving_record import ServingRecord
     from fairway.report.training_record import TrainingRecord
     from fairway.sim.profiling import Profiling
+    from fairway.sim.serving import ServingOptions, simulate_serving
+    from fairway.sim.serving_workload import EsgApps, ServingRun, ServingWorkload
     from fairway.sim.submissions import Submission, TrainingOptions
     from fairway.sim.training import simulate_training
     from fairway.sim.workload import Workload
@@ -68,15 +78,24 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "BATCH_PLACERS",
     "CONFIGURATORS",
+    "NOWHERE",
+    "PLACERS",
     "POLICIES",
-    "SCHEDULERS",
     "Allocation",
     "Answer",
     "Application",
     "AsyncClient",
+    "Backend",
+    "BackendError",
+    "Batch",
+    "BatchPlacer",
     "Binding",
     "Candidate",
+    "Candidates",
+    "Capacity",
+    "Choice",
     "Client",
     "Cluster",
     "Configuration",
@@ -84,21 +103,20 @@ __all__ = [
     "ConfigurationSpace",
     "Configurator",
     "ConfiguratorError",
-    "Dispatch",
     "Entity",
+    "EsgApps",
     "FairwayError",
     "Fleet",
     "InputError",
-    "Invokers",
     "Job",
     "Links",
     "LocalWorkflow",
     "Model",
-    "NoFit",
     "NoPlaceError",
     "Pair",
     "Pairs",
     "PlacementProblem",
+    "Placer",
     "Plan",
     "Platform",
     "Policy",
@@ -109,8 +127,14 @@ __all__ = [
     "Profiling",
     "Queue",
     "Request",
-    "Scheduler",
+    "Room",
+    "Schedule",
     "SchedulerError",
+    "ServingEngine",
+    "ServingOptions",
+    "ServingRecord",
+    "ServingRun",
+    "ServingWorkload",
     "Stage",
     "StageError",
     "StateTable",
@@ -123,12 +147,15 @@ __all__ = [
     "Transfers",
     "Wait",
     "Worker",
+    "WorkerRules",
     "Workflow",
     "Workload",
     "allocate",
+    "check_backend",
     "check_configurator",
     "check_policy",
     "check_scheduler",
+    "check_transport",
     "configurator_of",
     "configure",
     "leased",
@@ -139,25 +166,37 @@ __all__ = [
     "parse_workflow",
     "parse_workflows",
     "place",
+    "placer_of",
     "policy_of",
     "run_locally",
-    "scheduler_of",
+    "schedule_of",
+    "simulate_serving",
     "simulate_training",
     "stage",
+    "summarize_serving",
     "workflow",
     "workflow_of",
 ]
 
 _HOME = {
+    "BATCH_PLACERS": "fairway.place.placers",
     "CONFIGURATORS": "fairway.configure.configurators",
+    "NOWHERE": "fairway.place.batch",
+    "PLACERS": "fairway.place.placers",
     "POLICIES": "fairway.allocate.policies",
-    "SCHEDULERS": "fairway.place.schedulers",
     "Allocation": "fairway.allocate.allocation",
     "Answer": "fairway.configure.answer",
     "Application": "fairway.configure.application",
     "AsyncClient": "fairway.client",
+    "Backend": "fairway.live.backend.protocol",
+    "BackendError": "fairway.live.backend.check",
+    "Batch": "fairway.place.batch",
+    "BatchPlacer": "fairway.place.placer",
     "Binding": "fairway.allocate.allocation",
     "Candidate": "fairway.configure.answer",
+    "Candidates": "fairway.configure.queues",
+    "Capacity": "fairway.configure.capacity",
+    "Choice": "fairway.configure.queues",
     "Client": "fairway.client",
     "Cluster": "fairway.cluster",
     "Configuration": "fairway.configure.configuration",
@@ -165,21 +204,20 @@ _HOME = {
     "ConfigurationSpace": "fairway.configure.configuration",
     "Configurator": "fairway.configure.configurator",
     "ConfiguratorError": "fairway.configure.check",
-    "Dispatch": "fairway.configure.queues",
     "Entity": "fairway.jobs",
+    "EsgApps": "fairway.sim.serving_workload",
     "FairwayError": "fairway.errors",
     "Fleet": "fairway.place.fleet",
     "InputError": "fairway.errors",
-    "Invokers": "fairway.configure.invokers",
     "Job": "fairway.jobs",
-    "Links": "fairway.place.links",
-    "LocalWorkflow": "fairway.live.serving.local",
+    "Links": "fairway.links",
+    "LocalWorkflow": "fairway.live.serving.application.in_process",
     "Model": "fairway.workflows",
-    "NoFit": "fairway.configure.queues",
     "NoPlaceError": "fairway.place.plan",
     "Pair": "fairway.jobs",
     "Pairs": "fairway.allocate.problem",
     "PlacementProblem": "fairway.place.problem",
+    "Placer": "fairway.place.placer",
     "Plan": "fairway.place.plan",
     "Platform": "fairway.configure.platform",
     "Policy": "fairway.allocate.policy",
@@ -190,38 +228,50 @@ _HOME = {
     "Profiling": "fairway.sim.profiling",
     "Queue": "fairway.configure.queues",
     "Request": "fairway.place.plan",
-    "Scheduler": "fairway.place.scheduler",
+    "Room": "fairway.place.batch",
+    "Schedule": "fairway.engine.serving.schedule",
     "SchedulerError": "fairway.place.check",
+    "ServingEngine": "fairway.engine.serving.engine",
+    "ServingOptions": "fairway.sim.serving",
+    "ServingRecord": "fairway.report.serving_record",
+    "ServingRun": "fairway.sim.serving_workload",
+    "ServingWorkload": "fairway.sim.serving_workload",
     "Stage": "fairway.workflows",
     "StageError": "fairway.workflows",
     "StateTable": "fairway.place.state",
     "Submission": "fairway.sim.submissions",
     "SyntheticFunction": "fairway.configure.profile",
     "TaskGraph": "fairway.place.graph",
-    "TrainingEngine": "fairway.engine.training",
+    "TrainingEngine": "fairway.engine.training.engine",
     "TrainingOptions": "fairway.sim.submissions",
     "TrainingRecord": "fairway.report.training_record",
-    "Transfers": "fairway.configure.platform",
+    "Transfers": "fairway.links",
     "Wait": "fairway.configure.queues",
     "Worker": "fairway.place.fleet",
+    "WorkerRules": "fairway.place.placer",
     "Workflow": "fairway.workflows",
     "Workload": "fairway.sim.workload",
+    "check_backend": "fairway.live.backend.check",
     "check_configurator": "fairway.configure.check",
     "check_policy": "fairway.allocate.check",
     "check_scheduler": "fairway.place.check",
+    "check_transport": "fairway.live.serving.seams.check_transport",
     "configurator_of": "fairway.configure.registry",
+    "leased": "fairway.live.job.leased",
+    "load_application": "fairway.live.serving.application.definition",
     "parse_configuration": "fairway.configure.problem_file",
-    "leased": "fairway.live.leased",
-    "load_application": "fairway.live.serving.application",
     "parse_placement": "fairway.place.problem_file",
     "parse_problem": "fairway.allocate.problem_file",
     "parse_workflow": "fairway.workflows",
     "parse_workflows": "fairway.workflows",
+    "placer_of": "fairway.place.registry",
     "policy_of": "fairway.allocate.registry",
-    "run_locally": "fairway.live.serving.local",
-    "scheduler_of": "fairway.place.registry",
+    "run_locally": "fairway.live.serving.application.in_process",
+    "schedule_of": "fairway.engine.serving.schedule",
+    "simulate_serving": "fairway.sim.serving",
     "simulate_training": "fairway.sim.training",
     "stage": "fairway.workflows",
+    "summarize_serving": "fairway.report.serving_metrics",
     "workflow": "fairway.workflows",
     "workflow_of": "fairway.workflows",
 }

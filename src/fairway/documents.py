@@ -1,21 +1,22 @@
-"""Reads documents that people write, in JSON or YAML: text in, checked dataclasses out, or one line on what is wrong.
+"""Reads documents that people write, in JSON or YAML: text in, checked values out, or one line on what is wrong.
 
 Nothing here opens a file: a `Form` gets the text and the name to use for it in errors. YAML is turned into JSON first,
 so that both are checked by the same strict rules (a number in quotes is refused, 2.0 is a whole number). A line says
-where (with the name of a list's member, if it has one), what was given and what was expected.
+where (with the name of a list's member, if it has one), what was given and what was expected. What is expected stands
+in the form, or, for a pydantic model, in the types of its fields (`Expected`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from fairway.errors import InputError
 from fairway.options import nearest
@@ -42,17 +43,31 @@ A_SIZE = f"a whole number from 0 to {_MOST_BYTES} (bytes)"
 A_DURATION = f"a number from 0 to {_MOST_SECONDS:g} (seconds)"
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a value of a type has to be, in words for errors; it stands in the type's annotation."""
+
+    words: str
+
+
 @dataclass(frozen=True)
 class Form(Generic[T]):
     """What a document has to look like.
 
     `expected` says what each field has to be, by its path, in which `*` stands for a position in a list or a name that
-    the document chooses. `parts` are the dataclasses of the objects in it, by path.
+    the document chooses. `parts` are the dataclasses or models of the objects in it, by path.
     """
 
     content: type[T]
     expected: Mapping[str, str]
     parts: Mapping[str, type[Any]]
+
+    @classmethod
+    def of(cls, content: type[T], words: str) -> Form[T]:
+        """The form of a pydantic model, from its own annotations; `words` say what the whole document has to be."""
+        expected, parts = {"": words}, dict[str, type[Any]]()
+        _collect(content, "", expected, parts)
+        return cls(content, expected, parts)
 
     def read(self, text: str | bytes, source: str) -> T:
         """The content of a document; `source` is its name in errors."""
@@ -87,15 +102,16 @@ class Form(Generic[T]):
         path: Path = problem["loc"]
         if kind == "missing" and isinstance(path[-1], int):  # too few values where there must be two
             kind, path = "too_short", path[:-1]
-        where = written(path, json.loads(content))
-        if path and path[-1] == "[key]":
+        if path and path[-1] == "[key]" and kind != "value_error":
             return f"{written(path[:-2])}: a name with no characters given, expected {A_NAME}"
+        path = path[:-1] if path and path[-1] == "[key]" else path
+        where = written(path, json.loads(content))
         if kind == "value_error":
             return f"{where}: {problem['ctx']['error']}"
         if kind == "missing":
             return f"{where}: missing, expected {self._expected(path)}; add it"
         if kind in {"unexpected_keyword_argument", "extra_forbidden"}:
-            return f"{where}: no such field{self._known_fields(path)}"
+            return f"{where}: {self._no_such_field(path)}"
         return f"{where}: {shown(problem['input'])} given, expected {self._expected(path)}"
 
     def _pattern(self, path: Path) -> str:
@@ -108,10 +124,47 @@ class Form(Generic[T]):
     def _expected(self, path: Path) -> str:
         return self.expected.get(self._pattern(path), "something else")
 
-    def _known_fields(self, path: Path) -> str:
-        known = [known.name for known in fields(self.parts[self._pattern(path[:-1])])]
-        close = nearest(str(path[-1]), known)
-        return close or f"; take it out or use one of {', '.join(known)}"
+    def _no_such_field(self, path: Path) -> str:
+        name, known = str(path[-1]), names_of(self.parts[self._pattern(path[:-1])])
+        if name in known:  # a second name of a field that is given
+            return f"given beside {known[name]}, which says the same; keep one of them"
+        return "no such field" + (nearest(name, known) or f"; take it out or use one of {', '.join(known)}")
+
+
+def names_of(part: type[Any]) -> dict[str, str]:
+    """Every name by which a document may give a field of an object, and the field that it means."""
+    if not issubclass(part, BaseModel):
+        return {known.name: known.name for known in fields(part)}
+    names: dict[str, str] = {}
+    for field, facts in part.model_fields.items():
+        others = facts.validation_alias.choices if isinstance(facts.validation_alias, AliasChoices) else ()
+        names |= dict.fromkeys((field, *(other for other in others if isinstance(other, str))), field)
+    return names
+
+
+def _collect(kind: Any, path: str, expected: dict[str, str], parts: dict[str, type[Any]]) -> None:
+    """Note what every value inside a type has to be, and which of them are objects."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        _note(kind.__metadata__, path, expected)
+        _collect(arguments[0], path, expected, parts)
+    elif isinstance(kind, type) and issubclass(kind, BaseModel):
+        parts[path] = kind
+        for name, field in names_of(kind).items():
+            inside, facts = f"{path}.{name}".lstrip("."), kind.model_fields[field]
+            _note(facts.metadata, inside, expected)
+            _collect(facts.annotation, inside, expected, parts)
+    elif isinstance(origin, type) and issubclass(origin, Mapping | Sequence):
+        _collect(arguments[issubclass(origin, Mapping)], f"{path}.*", expected, parts)
+    else:
+        for one in arguments:  # of a union
+            _collect(one, path, expected, parts)
+
+
+def _note(annotations: Iterable[object], path: str, expected: dict[str, str]) -> None:
+    for one in annotations:
+        if isinstance(one, Expected):
+            expected[path] = one.words
 
 
 def about(source: str, error: InputError) -> InputError:

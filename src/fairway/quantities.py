@@ -33,8 +33,11 @@ def bytes_of(given: object) -> int:
     return round(size)
 
 
-def seconds_of(given: object) -> float:
-    """A length of time above 0 in seconds; raises an error that does not yet say where it was given."""
+def seconds_of(given: object, *, or_none: bool = False) -> float:
+    """A length of time in seconds, above 0 unless none at all may be meant as well.
+
+    Raises an error that does not yet say where it was given.
+    """
     seconds = _plain(given)
     if isinstance(given, str) and _SEVERAL.fullmatch(given):
         parts = [(float(number), unit.lower()) for number, unit in re.findall(_PART, given)]
@@ -43,8 +46,8 @@ def seconds_of(given: object) -> float:
         falling = all(large > small for large, small in pairwise(sizes))
         if min(sizes) > 0 and falling and (len(parts) == 1 or all(unit for _, unit in parts)):
             seconds = sum(number * size for (number, _), size in zip(parts, sizes, strict=True))
-    if seconds is None or not 0 < seconds <= _MOST_SECONDS:
-        raise InputError(f"{shown(given)} given, expected {A_SPAN}, above 0")
+    if seconds is None or not 0 <= seconds <= _MOST_SECONDS or (seconds == 0 and not or_none):
+        raise InputError(f"{shown(given)} given, expected {A_SPAN}, {'at least' if or_none else 'above'} 0")
     return seconds
 
 

@@ -1,22 +1,19 @@
-"""Every policy against the published results of the original implementation, and against exact optima beside them.
+"""Every policy against the recorded results of the original implementation, and against exact optima beside them.
 
-The cases hold instances, the original's allocations with their objectives, and optima found by an independent solver.
+The cases hold instances, the objectives of the original's allocations, and optima found by another solver.
 Here the objectives are computed from the allocation and the instance alone, by the formulas that come with the cases.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from fairway import POLICIES, Allocation, Cluster, Job, Pair, Problem, policy_of
+from fairway import Allocation, Cluster, Job, Pair, Problem, policy_of
 from fairway.allocate.arrays import FloatArray
+from tests.figures import PolicyCase, policy_cases
 
 NAMES = {
     "max_min_fairness": "max-min-fairness:agnostic",
@@ -48,68 +45,38 @@ RULES = {
 """Policies that follow a rule: nothing to compare but that the shares fit."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """An instance, and the rates of every pair of job types."""
-
-    record: dict[str, Any]
-    pair_rates: dict[str, Any]
-
-    @cached_property
-    def jobs(self) -> list[dict[str, Any]]:
-        return list(self.record["jobs"])
-
-    def column(self, name: str) -> FloatArray:
-        return np.array([np.nan if job[name] is None else job[name] for job in self.jobs], dtype=float)
-
-    @cached_property
-    def types(self) -> list[str]:
-        return list(self.record["cluster"])
-
-    @cached_property
-    def workers(self) -> FloatArray:
-        return np.array([self.record["cluster"][name] for name in self.types], dtype=float)
-
-    @cached_property
-    def rates(self) -> FloatArray:
-        return np.array([[job["throughputs"][name] for name in self.types] for job in self.jobs])
-
-    def shared_rates(self, first: int, second: int) -> FloatArray:
-        one, two = (str((self.jobs[job]["job_type"], self.jobs[job]["scale_factor"])) for job in (first, second))
-        return np.array([self.pair_rates[name][one][two] for name in self.types])
-
-    def problem(self, *, pairs: bool) -> Problem:
-        jobs = [
-            Job(
-                id=str(job["id"]),
-                throughputs=job["throughputs"],
-                scale_factor=job["scale_factor"],
-                weight=job["priority_weight"],
-                steps_left=job["num_steps_remaining"],
-                elapsed=job["time_since_start"],
-                isolated_elapsed=job["cumulative_isolated_time"],
-                slo_seconds=job["slo_seconds"],
-            )
-            for job in self.jobs
-        ]
-        shared = []
-        for a in range(len(jobs)):
-            for b in range(a + 1, len(jobs)):
-                if pairs and jobs[a].scale_factor == jobs[b].scale_factor:
-                    rates = self.shared_rates(a, b).tolist()
-                    shared.append(Pair((jobs[a].id, jobs[b].id), dict(zip(self.types, map(tuple, rates), strict=True))))
-        return Problem.of(Cluster(self.record["cluster"], self.record["instance_costs"]), jobs, shared)
+def problem_of(case: PolicyCase, *, pairs: bool) -> Problem:
+    jobs = [
+        Job(
+            id=str(job["id"]),
+            throughputs=job["throughputs"],
+            scale_factor=job["scale_factor"],
+            weight=job["priority_weight"],
+            steps_left=job["num_steps_remaining"],
+            elapsed=job["time_since_start"],
+            isolated_elapsed=job["cumulative_isolated_time"],
+            slo_seconds=job["slo_seconds"],
+        )
+        for job in case.jobs
+    ]
+    shared = []
+    for a in range(len(jobs)):
+        for b in range(a + 1, len(jobs)):
+            if pairs and jobs[a].scale_factor == jobs[b].scale_factor:
+                rates = case.shared_rates(a, b).tolist()
+                shared.append(Pair((jobs[a].id, jobs[b].id), dict(zip(case.types, map(tuple, rates), strict=True))))
+    return Problem.of(Cluster(case.cluster, case.prices), jobs, shared)
 
 
 @dataclass(frozen=True)
 class Scored:
     """An allocation of a case, as printed, with everything that the formulas need."""
 
-    case: Case
+    case: PolicyCase
     rows: list[tuple[list[int], FloatArray]]
 
     @classmethod
-    def of(cls, case: Case, allocation: Allocation) -> Scored:
+    def of(cls, case: PolicyCase, allocation: Allocation) -> Scored:
         rows = [
             ([int(name) for name in row["jobs"]], np.array([row["shares"].get(name, 0.0) for name in case.types]))
             for row in allocation.to_dict()["allocation"]
@@ -178,7 +145,7 @@ class Scored:
 
     def objective(self, name: str) -> float:
         """The objective of the original's policy of this name."""
-        costs = np.array([self.case.record["instance_costs"][kind] for kind in self.case.types])
+        costs = np.array([self.case.prices[kind] for kind in self.case.types])
         ones = np.ones_like(self.case.rates)
         if name in {"max_min_fairness", "max_min_fairness_water_filling"}:
             return float(self.levels(ones).min())
@@ -193,27 +160,18 @@ class Scored:
         return self.makespan(seen)
 
 
-@pytest.fixture(scope="module")
-def cases(shared_data: Path) -> list[Case]:
-    records = json.loads((shared_data / "gavel-golden" / "policy_cases.json").read_text())["cases"]
-    rates = json.loads((shared_data / "gavel" / "simulation_throughputs.json").read_text())
-    # The original lets gangs run on types with fewer workers than they need; such cases cannot be compared.
-    return [Case(record, rates) for record in records if not record["wider_than_some_type"]]
-
-
-def _results(cases: list[Case], name: str) -> list[tuple[Case, dict[str, Any]]]:
-    results = [(case, case.record["results"].get(name, {})) for case in cases]
-    return [(case, result) for case, result in results if result.get("status") == "ok" and result["feasible"]]
+# The original lets gangs run on types with fewer workers than they need; such cases cannot be compared.
+CASES = [case for case in policy_cases() if not case.wider_than_some_type]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_as_good_as_the_original_and_as_the_optimum(name: str, cases: list[Case]) -> None:
+def test_as_good_as_the_original_and_as_the_optimum(name: str) -> None:
     policy = policy_of(NAMES[name])
-    results = _results(cases, name)
+    results = [(case, case.results[name]) for case in CASES if name in case.results and case.results[name]["feasible"]]
     assert len(results) > 5
     for case, result in results:
-        decision = policy.allocate(case.problem(pairs=name.endswith(("packed", "packed_SLOs"))))
-        scored, where = Scored.of(case, decision), f"case {case.record['id']}"
+        decision = policy.allocate(problem_of(case, pairs=name.endswith(("packed", "packed_SLOs"))))
+        scored, where = Scored.of(case, decision), f"case {case.id}"
         assert scored.faults() == [], where
         ours, worse = scored.objective(name), 1.0 if result["sense"] == "min" else -1.0
         assert decision.sense == result["sense"]
@@ -232,15 +190,13 @@ def test_as_good_as_the_original_and_as_the_optimum(name: str, cases: list[Case]
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_rules_give_shares_that_fit(name: str, cases: list[Case]) -> None:
-    if RULES[name].partition(":")[0] not in POLICIES:
-        pytest.skip(f"no policy '{RULES[name]}' yet")
-    for case in cases:
-        decision = policy_of(RULES[name]).allocate(case.problem(pairs=name in {"fifo_packed", "gandiva"}))
-        assert Scored.of(case, decision).faults() == [], f"case {case.record['id']}"
+def test_rules_give_shares_that_fit(name: str) -> None:
+    for case in CASES:
+        decision = policy_of(RULES[name]).allocate(problem_of(case, pairs=name in {"fifo_packed", "gandiva"}))
+        assert Scored.of(case, decision).faults() == [], f"case {case.id}"
 
 
-def test_the_published_example_of_three_jobs() -> None:
+def test_an_example_of_three_jobs_as_the_original_answers_it() -> None:
     # In the original, the gang of two runs on single workers. Everything twice is the same program without that.
     problem = Problem.of_arrays(
         {"k80": 2, "p100": 2, "v100": 4}, [[1, 2, 4], [1, 3, 4], [1, 2, 6]] * 2, scale_factors=[1, 1, 2] * 2

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse
 from typer.testing import CliRunner, Result
 
 from fairway.cli.main import app
+from fairway.jobs.description import JobDescription
 from tests.client.server import EXPLANATION, STATUS, TOKEN, WORKERS, Made, job, problem, running, serving
 
 COMMANDS = ["submit", "ls", "status", "logs", "cancel", "explain", "top", "workers", "drain", "up"]
@@ -73,6 +74,23 @@ def test_every_command_has_help_with_examples(command: str) -> None:
 # submit
 
 
+def test_the_options_of_a_job_mean_what_its_fields_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    text = printed("submit", "--help")
+    for field in ("name", "team", "weight", "steps", "job_type", "workdir", "retries", "deadline"):
+        meaning = JobDescription.model_fields[field].description
+        assert meaning is not None
+        assert re.search(rf"--{field.replace('_', '-')} .*{re.escape(meaning.replace('`', ''))}", text), field
+    assert re.search(r"--accelerators,--gpus .* As in V100, V100:2, \[A100, V100\]:2\.", text)
+    assert re.search(r"--env .* Variables for its environment\. Repeatable\.", text)
+
+
+def test_an_option_that_is_wrong_is_refused_without_asking(made: Made) -> None:
+    said = refused("submit", "--accelerators", "v100:0", "--", "true")
+    assert said.startswith('job: resources.accelerators: a count of "0" given, expected a whole number')
+    assert made.seen == []
+
+
 def test_a_command_is_submitted_word_by_word_and_runs_here(made: Made, tmp_path: Path) -> None:
     options = [
         "--name",
@@ -96,7 +114,7 @@ def test_a_command_is_submitted_word_by_word_and_runs_here(made: Made, tmp_path:
         "weight": 2.0,
         "steps": 500,
         "retries": 0,
-        "deadline": "8h",
+        "deadline": 28800.0,
         "preemptible": False,
         "resources": {"accelerators": "[a100, v100]:2"},
         "envs": {"DATA": "/data", "EMPTY": ""},
@@ -121,14 +139,13 @@ def test_a_file_is_submitted_and_options_go_before_it(made: Made, tmp_path: Path
     assert first == {
         "run": "python train.py",
         "workdir": str(tmp_path / "data"),
-        "priority": 3,
-        "envs": {"A": 1, "B": 2},
-        "resources": {"accelerators": "[A100, V100]:2"},
+        "weight": 3.0,
+        "envs": {"A": "1", "B": "2"},
+        "resources": {"accelerators": "[a100, v100]:2"},
         "checkpoint": {"directory": str(tmp_path / "saved")},
     }
     assert second["weight"] == 5.0
-    assert "priority" not in second
-    assert second["envs"] == {"A": 1, "B": "x"}
+    assert second["envs"] == {"A": "1", "B": "x"}
     assert second["resources"] == {"accelerators": "k80"}
 
 

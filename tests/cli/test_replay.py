@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fairway.cli.main import app
-from fairway.engine.training_messages import BeginRound, RoundBegan
+from fairway.engine.training.messages import BeginRound, RoundBegan
 from fairway.store import open_store
 from fairway.store.journal import record_step
 from tests.sim.journalled import journal_a_run
@@ -48,7 +48,7 @@ def test_json_has_every_decision(home: Path, tmp_path: Path) -> None:
 
 def test_what_is_different_gives_another_exit_status(home: Path) -> None:
     with open_store(home) as store:
-        store.write(record_step, RoundBegan(1e6), [BeginRound(1e6 + 11)], at=1.0)
+        store.write(record_step, 1e6, [RoundBegan()], [BeginRound(1e6 + 11)], at=1.0)
     result = run(str(home))
     assert result.exit_code == 1
     assert "was answered by BeginRound(" in " ".join(result.stdout.split())

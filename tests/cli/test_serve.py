@@ -21,9 +21,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fairway.cli.main import app
-from fairway.cli.serve_run import Asked
-from fairway.live.local.accelerators import Accelerator
-from fairway.live.serving.settings import ServingSettings
+from fairway.cli.serve_run import ServeOptionsGiven
+from fairway.live.backend.accelerators import Accelerator
+from fairway.live.serving.supervise.settings import ServingSettings
 
 PATIENCE = 120.0
 APPLICATION = """
@@ -68,7 +68,7 @@ def _workers(directory: Path) -> list[int]:
             command = path.read_bytes()
         except OSError:
             continue
-        if b"fairway.live.serving.worker" in command and bytes(directory) in command:
+        if b"fairway.live.serving.local.worker_program" in command and bytes(directory) in command:
             found.append(int(path.parent.name))
     return found
 
@@ -137,12 +137,12 @@ def test_a_scheduler_that_chooses_configurations_serves_with_the_threads_that_we
         assert (asked.status_code, asked.json()) == (200, 5)
         status = httpx.get(f"{address}/status", headers=headers, trust_env=False, timeout=60).json()
         assert [worker["present"] for worker in status["workers"]] == [True, True]
-        assert status["dispatcher"] == {"present": True, "open": 0, "waiting": 0, "replied": 1}
+        assert status["planner"] == {"present": True, "open": 0, "waiting": 0, "replied": 1}
         settings = ServingSettings.read(next((short_path / "t").glob("fairway-serve-*")) / "settings.json")
         assert (settings.threads, settings.workers, settings.slo_seconds) == (2, 2, 1.0)
         metrics = httpx.get(f"{address}/metrics", headers=headers, trust_env=False, timeout=60).text
-        assert 'fairway_serving_replies_total{worker="dispatcher"} 1.0' in metrics
-        assert 'fairway_serving_worker_up{worker="dispatcher"} 1.0' in metrics
+        assert 'fairway_serving_replies_total{worker="planner"} 1.0' in metrics
+        assert 'fairway_serving_worker_up{worker="planner"} 1.0' in metrics
         process.terminate()
         process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
@@ -200,7 +200,7 @@ def test_what_cannot_be_served_is_one_line(
     handlers = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGHUP)}
     memory = tmp_path / "memory"
     memory.mkdir()
-    monkeypatch.setattr("fairway.live.serving.supervisor._SHARED_MEMORY", memory)
+    monkeypatch.setattr("fairway.live.serving.supervise.supervisor._SHARED_MEMORY", memory)
     try:
         result = CliRunner().invoke(app, ["serve", *options, "--port", "0"])
     finally:
@@ -234,13 +234,13 @@ def test_there_is_a_worker_for_each_gpu_unless_workers_are_asked_for(
     assert (asked.settings(tmp_path, tmp_path).workers, asked.settings(tmp_path, tmp_path).emulated) == (2, True)
 
 
-def _asked(**options: Any) -> Asked:
+def _asked(**options: Any) -> ServeOptionsGiven:
     given = {
         "target": "mine:add", "workers": 2, "memory": None, "threads": "1", "scheduler": "compass", "profile": None,
         "slo": None, "most_open": 10, "directory": None, "host": "127.0.0.1", "port": 0, "most_body": "1MB",
         "certificate": None, "key": None, "plain_text": False, "no_token": True, "pinned": (), "traces": None,
     }  # fmt: skip
-    return Asked(**{**given, **options})
+    return ServeOptionsGiven(**{**given, **options})
 
 
 def test_a_port_in_use_is_refused_before_anything_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,7 @@ def test_old_news_and_free_eviction_change_the_numbers() -> None:
             "--scheduler: 'hash:compat' repeats the experiment of Compass's authors; add --arrivals",
         ),
         (("--scenario", "compass-egde"), "--scenario: 'compass-egde' is not known"),
+        (("--scenario", "esg-app"), "--scenario: 'esg-app' is not known, did you mean 'esg-apps'?"),
         (("--scenario", "absent.yaml"), "absent.yaml: cannot be read"),
         (("--arrivals", "weekly"), "--arrivals: 'weekly' given, expected one of"),
         (("--arrivals", "gamma:x"), "--arrivals: 'gamma:x' given"),

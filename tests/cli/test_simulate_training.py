@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from fairway.cli.main import app
 from fairway.profiles.catalog import PRICES
+from tests.figures import GAVEL_CLUSTER_RATES, gavel_trace
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JOBS = str(EXAMPLES / "jobs.tsv")
@@ -334,9 +335,11 @@ def test_a_real_process_runs_several_policies_in_processes_of_its_own() -> None:
 
 
 def test_the_command_in_the_report_is_the_one_that_was_given() -> None:
-    from fairway.cli.simulate_training_options import Asked  # noqa: PLC0415
+    from fairway.cli.simulate_training_options import TrainingOptionsGiven  # noqa: PLC0415
 
-    asked = Asked("v100=2", ("fifo", "makespan:agnostic"), trace="my jobs.tsv", seeds=(1, 2), window="0:5")
+    asked = TrainingOptionsGiven(
+        "v100=2", ("fifo", "makespan:agnostic"), trace="my jobs.tsv", seeds=(1, 2), window="0:5"
+    )
     assert shlex.split(asked.command()) == shlex.split(
         "fairway simulate training --trace 'my jobs.tsv' --profiles builtin --cluster v100=2 --round-seconds 360 "
         "--restart-seconds 0 --window 0:5 --policy fifo --policy makespan:agnostic --seed 1 --seed 2"
@@ -377,11 +380,12 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path: Path, policies: tupl
 
 
 @pytest.mark.parametrize("name", ["small_test", "artifact_evaluation", "max_min_fairness"])
-def test_the_published_traces_run_to_their_end(shared_data: Path, name: str) -> None:
-    gavel = shared_data / "gavel"
+def test_the_published_traces_run_to_their_end(tmp_path: Path, name: str) -> None:
+    trace = tmp_path / f"{name}.trace"
+    trace.write_text(gavel_trace(name))
     (only,) = answer(
-        *("--trace", str(gavel / "traces" / f"{name}.trace")),
-        *("--profiles", str(gavel / "physical_cluster_throughputs.json")),
+        *("--trace", str(trace)),
+        *("--profiles", str(GAVEL_CLUSTER_RATES)),
         cluster="v100=8,p100=16,k80=24",
     )["runs"]
     assert only["completed"] == only["jobs"] > 0

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 import fairway
 from fairway.client import AsyncClient, Client, ConflictError, DryRun, Job, NotAllowedError, NotFoundError, ServiceError
 from fairway.errors import FairwayError, InputError
+from fairway.jobs.description import parse_job
 from tests.client.both import Both
 from tests.client.server import DETAILS, TOKEN, Made, job, problem, running
 
@@ -47,21 +48,21 @@ def test_a_key_that_was_given_is_used(client: Both) -> None:
     assert client.submit({"run": "x"}, idempotency_key="mine") == client.submit({"run": "x"}, idempotency_key="mine")
 
 
-def test_text_and_files_are_submitted_as_they_are(client: Both, made: Made, tmp_path: Path) -> None:
-    text = "run: python träin.py\n"
-    client.submit(text)
-    (tmp_path / "job.yaml").write_text(text)
-    client.submit(tmp_path / "job.yaml")
-    assert made.bodies == [text.encode()] * 2
-    assert {request.headers["content-type"] for request in made.seen} == {"application/yaml"}
-
-
-def test_a_spec_is_submitted_as_the_fields_that_it_stands_for(client: Both, made: Made) -> None:
-    from fairway.live.job_spec import parse_job_spec  # noqa: PLC0415
-
-    spec = parse_job_spec("run: x\nresources: {accelerators: 'V100:2'}\ndeadline: 1h\n", "here")
-    client.submit(spec)
-    assert parse_job_spec(made.bodies[0], "there") == spec
+def test_a_job_is_sent_in_one_form_whichever_way_it_was_written(client: Both, made: Made, tmp_path: Path) -> None:
+    text = "run: python träin.py\npriority: 2\nresources: {accelerators: [A100, V100]:2}\ndeadline: 1h\n"
+    file = tmp_path / "job.yaml"
+    file.write_text(text, encoding="utf-8")
+    fields = {
+        "run": "python träin.py",
+        "weight": 2,
+        "resources": {"accelerators": {"A100": 2, "V100": 2}},
+        "deadline": 3600,
+    }
+    for given in (text, file, fields, parse_job(text, "here")):
+        client.submit(given)
+    sent = {**fields, "resources": {"accelerators": "[a100, v100]:2"}}
+    assert [json.loads(body) for body in made.bodies] == [sent] * 4
+    assert {request.headers["content-type"] for request in made.seen} == {"application/json"}
 
 
 @pytest.mark.parametrize(
@@ -70,6 +71,8 @@ def test_a_spec_is_submitted_as_the_fields_that_it_stands_for(client: Both, made
         ("job.yaml", "give Path('job.yaml') to submit a file"),
         (Path("/no/such/job.yaml"), "/no/such/job.yaml: cannot be read: No such file or directory"),
         ({"run": object()}, "cannot be written as JSON"),
+        ({"run": "x", "wieght": 2}, "job: wieght: no such field, did you mean 'weight'?"),
+        ("run: x\nsteps: many\n", 'job: steps: "many" given, expected a whole number'),
         ({"run": "x", "weight": float("nan")}, "cannot be written as JSON"),
         (7, "int given, expected a mapping"),
     ],
@@ -167,9 +170,9 @@ def test_ids_are_written_so_that_they_cannot_mean_another_path(client: Both, mad
 def test_refusals_are_errors_with_the_servers_line(
     client: Both, made: Made, status: int, kind: type[Exception]
 ) -> None:
-    made.failures = [problem(status, "run: missing, expected a command; add it", "bad-input")]
-    with pytest.raises(kind, match=r"^run: missing, expected a command; add it$") as caught:
-        client.submit({})
+    made.failures = [problem(status, "run: the command 'x' does not exist; install it", "bad-input")]
+    with pytest.raises(kind, match=r"^run: the command 'x' does not exist; install it$") as caught:
+        client.submit({"run": "x"})
     assert isinstance(caught.value, FairwayError)
     assert (caught.value.status, caught.value.code) == (status, "bad-input")
     assert isinstance(caught.value, InputError) == (status < 500)

@@ -1,8 +1,9 @@
-"""The parts of a decision: who is asked first, where a task goes, when containers are made, what is kept back."""
+"""The parts of a decision: which queue is asked first, what a batch waits for, when copies begin, what is kept back."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,26 +12,26 @@ from hypothesis import strategies as st
 
 from fairway import (
     Application,
+    Candidates,
+    Capacity,
+    Choice,
     Configuration,
-    Dispatch,
     FairwayError,
     InputError,
-    Invokers,
-    NoFit,
     Platform,
+    Prices,
     Profile,
     Queue,
     Wait,
     configurator_of,
 )
 from fairway.configure.fetches import Fetches
-from fairway.configure.invokers import NOWHERE, best_fit, home_of, step_of
 from fairway.configure.margins import NoiseEstimate, margin_of_noise, spread_of
-from fairway.configure.placement import holders, near_the_data, where_it_fits
 from fairway.configure.platform import BARE
+from fairway.configure.queues import Decision
 from fairway.configure.shares import Shares
 from fairway.configure.turns import Turns, recheck_pass, ring_pass, slack_pass
-from fairway.configure.warmth import Container, Gaps, containers_wanted, evicted, expired, prewarm_entry, prewarm_later
+from fairway.configure.warmth import Gaps, prewarm_entry, prewarm_later
 from tests.configure.problems import chain
 
 PROFILE = Profile.of(
@@ -98,95 +99,54 @@ def test_every_queue_is_asked_until_empty_or_failed(lengths: list[int], allowed:
         assert (queue in turns.recheck) == (length > allowed[queue])
 
 
-def test_a_task_goes_to_its_data_then_to_the_best_fit() -> None:
-    invokers = Invokers.idle(4)
-    queue = Queue(1, 3, 1.0, [(2,), (1,), (1,)])
-    assert holders(queue.sources) == [1, 2]
-    assert holders([(3, 0), (0, 3)]) == [0, 3]
-    assert near_the_data(application(), queue, 1, 2, 1, invokers) == 2
-    assert near_the_data(application(), queue, 3, 2, 1, invokers) == 1
-    invokers.take(1, 16, 0)
-    invokers.take(2, 0, 7)
-    invokers.take(3, 4, 2)
-    assert near_the_data(application(), queue, 3, 2, 1, invokers) == 3
-    assert near_the_data(application(), queue, 3, 2, 6, invokers) == 0
-    assert near_the_data(application(), queue, 3, 17, 1, invokers) == NOWHERE
-
-
-def test_an_entry_goes_home_or_steps_on() -> None:
-    invokers = Invokers.idle(16)
-    home = home_of(2, 16)
-    assert home == 7
-    entry = Queue(0, 1, 1.0)
-    at_home = Application(application().workflow, application().profiles, 0.3, key=2)
-    assert near_the_data(at_home, entry, 1, 1, 1, invokers) == 7
-    invokers.take(7, 16, 7)
-    assert near_the_data(at_home, entry, 1, 1, 1, invokers) == 12
-    assert step_of(10) == 7
-    assert sorted({(home + step_of(10) * turn) % 10 for turn in range(10)}) == list(range(10))
-
-
-def test_warm_containers_go_before_near_data() -> None:
-    invokers = Invokers.idle(3)
-    queue = Queue(1, 1, 1.0, [(2,)], warm=np.array([False, True, False]))
-    assert near_the_data(application(), queue, 1, 1, 1, invokers) == 1
-    assert where_it_fits(queue, 1, 1, invokers) == 1
-    invokers.take(1, 16, 7)
-    assert near_the_data(application(), queue, 1, 1, 1, invokers) == 2
-
-
-@given(st.lists(st.tuples(st.integers(0, 16), st.integers(0, 7)), min_size=1, max_size=8), st.integers(0, 7))
-def test_the_best_fit_leaves_least(free: list[tuple[int, int]], gpu: int) -> None:
-    cpus, gpus = (np.array(values, np.int64) for values in zip(*free, strict=True))
-    found = best_fit(cpus, gpus, 4, gpu, np.ones(len(free), np.bool_))
-    able = [(slices, cpu, number) for number, (cpu, slices) in enumerate(free) if cpu >= 4 and slices >= gpu]
-    assert found == (min(able)[2] if able else NOWHERE)
-
-
 def test_no_more_is_taken_than_there_is() -> None:
-    invokers = Invokers.idle(2)
-    invokers.take(0, 16, 3)
-    assert invokers.used() == pytest.approx((0.5, 3 / 14))
-    with pytest.raises(FairwayError, match="invoker 0 has 0 CPUs and 4 slices free, a task of 1 and 1 was to start"):
-        invokers.take(0, 1, 1)
-    invokers.give(0, 16, 3)
-    assert invokers.used() == (0.0, 0.0)
-    with pytest.raises(InputError, match="invokers: 0 given"):
-        Invokers.idle(0)
+    capacity = Capacity.idle(2)
+    capacity.take(0, 16, 3)
+    assert capacity.used() == pytest.approx((0.5, 3 / 14))
+    with pytest.raises(FairwayError, match="worker 0 has 0 CPUs and 4 slices free, a task of 1 and 1 was to start"):
+        capacity.take(0, 1, 1)
+    assert not capacity.fits(0, 1, 1)
+    assert capacity.has_room(16, 7), "all of worker 1 is free"
+    capacity.give(0, 16, 3)
+    assert capacity.used() == (0.0, 0.0)
+    with pytest.raises(InputError, match="workers: 0 given"):
+        Capacity.idle(0)
 
 
-def test_a_fetch_is_local_if_one_invoker_has_it_all_and_room() -> None:
+def test_a_worker_that_is_gone_has_no_room_until_it_is_back() -> None:
+    capacity = Capacity.idle(2, 4, 2)
+    capacity.take(0, 3, 1)
+    capacity.leave(0)
+    assert not capacity.fits(0, 0, 1)
+    capacity.take(1, 4, 2)
+    assert not capacity.has_room(1, 0)
+    capacity.join(0)
+    assert capacity.fits(0, 4, 2), "it is back with nothing to do"
+
+
+def test_a_fetch_is_local_if_one_worker_has_it_all_and_room() -> None:
     app = Application(application().workflow, application().profiles, 0.3, cold_seconds=(5.0, 7.0))
-    fetches, invokers = Fetches.of(app, Platform()), Invokers.idle(2)
+    fetches, capacity = Fetches.of(app, Platform()), Capacity.idle(2)
     local, remote = 0.001 + 0.0005, 0.001 + 2 * (0.005 + 0.0008)
-    assert fetches.expected(Queue(0, 1, 1.0), invokers) == pytest.approx(0.001 + 0.005 + 0.0008)
-    assert fetches.expected(Queue(1, 1, 1.0, [(1,)]), invokers) == pytest.approx(local)
-    assert fetches.expected(Queue(1, 1, 1.0, [(1,)]), invokers, local=False) == pytest.approx(remote)
-    assert fetches.expected(Queue(1, 1, 1.0, [(1, 0)]), invokers) == pytest.approx(remote)
+    assert fetches.expected(Queue(0, 1, 1.0), capacity) == pytest.approx(0.001 + 0.005 + 0.0008)
+    assert fetches.expected(Queue(1, 1, 1.0, [(1,)]), capacity) == pytest.approx(local)
+    assert fetches.expected(Queue(1, 1, 1.0, [(1,)]), capacity, local=False) == pytest.approx(remote)
+    assert fetches.expected(Queue(1, 1, 1.0, [(1, 0)]), capacity) == pytest.approx(remote)
     cold = Queue(1, 1, 1.0, [(1,)], warm=np.zeros(2, np.bool_))
-    assert fetches.expected(cold, invokers) == pytest.approx(local + 7.0)
-    invokers.take(1, 16, 0)
-    assert fetches.expected(Queue(1, 1, 1.0, [(1,)]), invokers) == pytest.approx(remote)
+    assert fetches.expected(cold, capacity) == pytest.approx(local + 7.0)
+    capacity.take(1, 16, 0)
+    assert fetches.expected(Queue(1, 1, 1.0, [(1,)]), capacity) == pytest.approx(remote)
 
 
-def test_containers_are_made_a_cold_start_early() -> None:
-    assert prewarm_later(1, 4, 10.0, 3.0) == (1, 4, 7.0)
-    assert prewarm_later(1, 4, 2.0, 3.0) == (1, 4, 0.0)
+def test_copies_are_begun_a_cold_start_early() -> None:
+    assert prewarm_later(10.0, 3.0) == 7.0
+    assert prewarm_later(2.0, 3.0) == 0.0
     gaps = Gaps().after(10.0)
-    assert prewarm_entry(0, 2, gaps, 10.0, 3.0) is None
-    assert containers_wanted(gaps, 1.0, 1.0) == 1
+    assert prewarm_entry(gaps, 10.0, 3.0) is None
     gaps = gaps.after(14.0).after(16.0)
     assert gaps.mean == pytest.approx(0.3 * 2 + 0.7 * 4)
-    assert prewarm_entry(0, 2, gaps, 16.0, 3.0) == pytest.approx((0, 2, 0.4))
-    assert containers_wanted(gaps, 3.0, 4.0) == 3
-
-
-def test_idle_containers_go_after_a_while_or_when_memory_is_short() -> None:
-    idle = [Container(1, 700.0, 4), Container(2, 100.0, 4), Container(3, 300.0, 4)]
-    assert expired(idle) == [1]
-    assert evicted(idle, 2, 2) == []
-    assert evicted(idle, 2, 9) == [1, 3]
-    assert evicted(idle, 2, 15) is None
+    assert prewarm_entry(gaps, 16.0, 3.0) == pytest.approx(0.4)
+    assert prewarm_entry(gaps, 16.0, 9.0) == 0.0
 
 
 def test_the_margin_follows_the_noise() -> None:
@@ -202,44 +162,61 @@ def test_the_margin_follows_the_noise() -> None:
     assert measured.noise == pytest.approx(0.08, rel=0.05)
 
 
-def decide(name: str, queue: Queue, invokers: Invokers | None = None, slo: float = 0.3) -> object:
+def decide(name: str, queue: Queue, capacity: Capacity | None = None, slo: float = 0.3) -> Decision:
     prepared = configurator_of(name).prepare(application(slo), BARE, np.random.default_rng(0))
-    return prepared.decide(queue, invokers or Invokers.idle(2))
+    return prepared.decide(queue, capacity or Capacity.idle(2))
+
+
+def first_choice(name: str, queue: Queue, capacity: Capacity | None = None, slo: float = 0.3) -> Choice:
+    """What would start on a worker with room for anything."""
+    decision = decide(name, queue, capacity, slo)
+    assert isinstance(decision, Candidates)
+    return decision.choices[0]
 
 
 def test_the_more_time_is_left_the_cheaper_the_configuration() -> None:
     rates = []
     for left in (0.05, 0.08, 0.1, 0.11, 0.3):
-        started = decide("esg:no-batching", Queue(1, 4, left, [(0,)] * 4))
-        assert isinstance(started, Dispatch)
-        rates.append(started.configuration.gpu)
+        rates.append(first_choice("esg:no-batching", Queue(1, 4, left, [(0,)] * 4)).configuration.gpu)
     assert rates == sorted(rates, reverse=True)
     assert rates[0] > rates[-1]
 
 
 def test_options_change_what_starts() -> None:
     plenty = Queue(0, 4, 9.0)
-    assert decide("esg", plenty).configuration.batch == 4
-    assert decide("esg:no-batching", plenty).configuration.batch == 1
-    assert decide("esg:no-gpu-sharing", plenty).configuration.gpu == 7
+    assert first_choice("esg", plenty).configuration.batch == 4
+    assert first_choice("esg:no-batching", plenty).configuration.batch == 1
+    assert first_choice("esg:no-gpu-sharing", plenty).configuration.gpu == 7
     late = Queue(0, 1, -1.0)
-    assert decide("esg", late)[0::3] == (Configuration(1, 4, 7), "best-effort")
-    assert decide("esg:shed", late)[3] == "shed"
-    assert decide("esg:shed", late).configuration.gpu == 1
-    assert decide("front", late)[3] == "shed"
+    assert first_choice("esg", late) == (Configuration(1, 4, 7), "best-effort")
+    assert first_choice("esg:shed", late).kind == "shed"
+    assert first_choice("esg:shed", late).configuration.gpu == 1
+    assert first_choice("front", late).kind == "shed"
     fixed = Queue(0, 1, 0.3, in_group=0.29)
-    assert decide("esg", fixed)[3] == "planned"
-    assert decide("esg:fixed-quota", fixed)[3] == "best-effort"
+    assert first_choice("esg", fixed).kind == "planned"
+    assert first_choice("esg:fixed-quota", fixed).kind == "best-effort"
 
 
 def test_a_queue_that_failed_twice_is_forced_out_with_the_smallest() -> None:
-    small = Invokers.idle(1, 16, 7)
-    small.take(0, 15, 6)
     hasty = Queue(0, 1, 0.1)
-    assert isinstance(decide("esg:k=1", hasty, small), NoFit)
-    forced = decide("esg:k=1", hasty._replace(failures=2), small)
-    assert forced == Dispatch(Configuration(1, 1, 1), 1, 0, "forced")
-    assert isinstance(decide("esg:k=1,forced-after=0", hasty._replace(failures=9), small), NoFit)
+    planned = decide("esg:k=1", hasty)
+    assert isinstance(planned, Candidates)
+    ((configuration, _),) = planned.choices
+    assert (configuration.cpu, configuration.gpu) > (1, 1)
+    forced = decide("esg:k=1", hasty._replace(failures=2))
+    assert forced == Candidates((*planned.choices, Choice(Configuration(1, 1, 1), "forced")))
+    assert decide("esg:k=1", hasty._replace(failures=1)) == planned
+    assert decide("esg:k=1,forced-after=0", hasty._replace(failures=9)) == planned
+    assert decide("esg:no-gpu-sharing", hasty._replace(failures=9)) == decide("esg:no-gpu-sharing", hasty)
+
+
+def test_as_many_sizes_are_tried_as_asked_for_the_best_first() -> None:
+    queue = Queue(0, 4, 9.0)
+    three = decide("esg:k=3", queue)
+    assert isinstance(three, Candidates)
+    assert len({choice.configuration for choice in three.choices}) == 3
+    assert three.choices[0] == first_choice("esg:k=1", queue)
+    assert three.value is None
 
 
 def test_infless_waits_for_a_batch_that_will_fill() -> None:
@@ -247,19 +224,45 @@ def test_infless_waits_for_a_batch_that_will_fill() -> None:
     waiting = decide("infless", filling, slo=4.0)
     assert isinstance(waiting, Wait)
     assert 0 < waiting.seconds < 4.0
-    patient = decide("infless", filling._replace(waited=4.0), slo=4.0)
-    assert isinstance(patient, Dispatch)
-    assert patient.jobs == 1
-    full = decide("infless", filling._replace(length=5), slo=4.0)
-    assert (full.jobs, full.configuration.batch) == (4, 4)
+    for ready in (filling._replace(waited=4.0), filling._replace(length=5)):
+        decision = decide("infless", ready, slo=4.0)
+        assert isinstance(decision, Candidates)
+        assert {choice.configuration.batch for choice in decision.choices} == {4}
 
 
-def test_busy_invokers_make_slices_dear() -> None:
-    busy = Invokers.idle(8)
-    for invoker in range(7):
-        busy.take(invoker, 0, 7)
+def worth(name: str, queue: Queue, prices: Prices, left: tuple[int, int]) -> dict[Configuration, float]:
+    """What each of the choices is worth on a worker that it leaves so much free on."""
+    prepared = configurator_of(name).prepare(application(), replace(BARE, prices=prices), np.random.default_rng(0))
+    decision = prepared.decide(queue, Capacity.idle(2))
+    assert isinstance(decision, Candidates)
+    assert decision.value is not None
+    return {choice.configuration: decision.value(position, *left) for position, choice in enumerate(decision.choices)}
+
+
+@pytest.mark.parametrize("left", [(0, 0), (3, 2), (16, 7)])
+@pytest.mark.parametrize("efficiency", [False, True])
+def test_infless_counts_speed_for_what_stays_free_of_the_worker(efficiency: bool, left: tuple[int, int]) -> None:
+    prices, name = Prices(0.034, 0.67), "infless:efficiency" if efficiency else "infless"
+    unused = (left[0] * prices.cpu + left[1] * prices.gpu) / prices.rate(16, 7) + 0.001
+    found = worth(name, Queue(0, 4, 0.3, rate=50.0), prices, left)
+    assert len(found) > 1
+    for (batch, cpu, gpu), value in found.items():
+        speed = batch / PROFILE.seconds_of(batch, cpu, gpu) / (prices.rate(cpu, gpu) if efficiency else 1.0)
+        assert value == pytest.approx(speed / unused)
+
+
+@pytest.mark.parametrize("name", ["infless", "infless:efficiency"])
+def test_infless_counts_speed_alone_where_nothing_has_a_price(name: str) -> None:
+    for (batch, cpu, gpu), value in worth(name, Queue(0, 1, 0.3), Prices(0.0, 0.0), (3, 2)).items():
+        assert value == pytest.approx(1000 * batch / PROFILE.seconds_of(batch, cpu, gpu))
+
+
+def test_busy_workers_make_slices_dear() -> None:
+    busy = Capacity.idle(8)
+    for worker in range(7):
+        busy.take(worker, 0, 7)
     queue = Queue(0, 1, 0.28)
-    assert decide("front", queue, busy).configuration.gpu <= decide("front", queue).configuration.gpu
+    assert first_choice("front", queue, busy).configuration.gpu <= first_choice("front", queue).configuration.gpu
 
 
 @pytest.mark.parametrize(
@@ -287,11 +290,13 @@ def test_flags_that_leave_a_stage_nothing_are_refused() -> None:
 
 
 @given(st.integers(0, 400), st.integers(1, 6), st.floats(-1.0, 3.0))
-def test_decisions_never_exceed_queue_or_invoker(seed: int, length: int, left: float) -> None:
+def test_choices_never_exceed_the_queue_or_a_worker(seed: int, length: int, left: float) -> None:
     problem = chain(seed)
-    prepared = configurator_of("esg").prepare(problem.application, BARE, np.random.default_rng(0))
-    invokers = Invokers.idle(3, 4, 3)
-    decision = prepared.decide(Queue(0, length, left), invokers)
-    if isinstance(decision, Dispatch):
-        assert decision.jobs == decision.configuration.batch <= length
-        assert invokers.fits(decision.invoker, decision.configuration.cpu, decision.configuration.gpu)
+    capacity, platform = Capacity.idle(3, 4, 3), replace(BARE, cpu=4, gpu=3)
+    prepared = configurator_of("esg").prepare(problem.application, platform, np.random.default_rng(0))
+    decision = prepared.decide(Queue(0, length, left), capacity)
+    assert isinstance(decision, Candidates)
+    assert decision.choices
+    for batch, cpu, gpu in (choice.configuration for choice in decision.choices):
+        assert batch <= length
+        assert capacity.fits(0, cpu, gpu)

@@ -1,9 +1,10 @@
-"""The published planner questions: the five best first configurations and what their paths cost, to 1e-6."""
+"""Questions to a planner, with the answers of a reference simulation written separately.
+
+They are the five best first configurations and what their paths cost, to 1e-6.
+"""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +15,15 @@ from fairway.configure.front import search_front
 from fairway.configure.shares import Shares
 from fairway.configure.tables import Tables
 from fairway.sim.scenarios.esg_apps import esg_apps
-from fairway.sim.serverless_scenario import ServerlessScenario
+from tests.figures import esg_planner_questions
 
-Golden = tuple[ServerlessScenario, list[dict[str, Any]]]
+Golden = tuple[Platform, tuple[Application, ...], list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def golden(shared_data: Path) -> Golden:
-    folder = shared_data / "esg-golden"
-    cases = json.loads((folder / "golden_planner.json").read_text())["cases"]
-    return esg_apps(apps="dag", noise=0.0, overhead_seconds=0.0), cases
+def golden() -> Golden:
+    scenario = esg_apps(apps="dag", overhead_seconds=0.0)
+    return scenario.platform(), scenario.applications(), esg_planner_questions()
 
 
 def answer(search: str, application: Application, platform: Platform, case: dict[str, Any]) -> Answer:
@@ -35,12 +35,12 @@ def answer(search: str, application: Application, platform: Platform, case: dict
 
 
 @pytest.mark.parametrize("search", ["front", "layered", "a-star"])
-def test_every_question_has_the_published_answer(golden: Golden, search: str) -> None:
-    scenario, cases = golden
+def test_every_question_has_the_answer_of_the_reference(golden: Golden, search: str) -> None:
+    platform, applications, cases = golden
     assert len(cases) == 39
     for case in cases:
-        application = scenario.applications[case["app"]].application
-        found = answer(search, application, scenario.platform, case)
+        application = applications[case["app"]]
+        found = answer(search, application, platform, case)
         starts = [candidate.plan[case["node"]] for candidate in found.candidates]
         assert [list(start) for start in starts] == [triple for triple, _, _ in case["answers"]]
         costs = [1e3 * candidate.cost_dollars for candidate in found.candidates]
@@ -50,8 +50,8 @@ def test_every_question_has_the_published_answer(golden: Golden, search: str) ->
         assert Shares.of(application).share(case["node"]) == pytest.approx(case["share"], rel=1e-6)
 
 
-def test_the_scaled_weights_are_the_published_ones(golden: Golden) -> None:
-    published = [
+def test_the_scaled_weights_are_those_of_the_reference(golden: Golden) -> None:
+    reference = [
         [0.1617, 0.5468, 0.2914],
         [0.2630, 0.0721, 0.6650],
         [0.0629, 0.2294, 0.7076],
@@ -59,6 +59,6 @@ def test_the_scaled_weights_are_the_published_ones(golden: Golden) -> None:
         [0.2328, 0.6516, 0.0638, 0.5879, 0.1156],
         [0.0831, 0.3480, 0.3230, 0.3230, 0.0953, 0.7663, 0.1506],
     ]
-    for served, weights in zip(golden[0].applications, published, strict=True):
-        shares = Shares.of(served.application)
+    for application, weights in zip(golden[1], reference, strict=True):
+        shares = Shares.of(application)
         assert [weight / shares.total for weight in shares.weights] == pytest.approx(weights, abs=6e-5)

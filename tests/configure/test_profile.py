@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fairway import Application, Configuration, ConfigurationSpace, InputError, Prices, Profile, SyntheticFunction
-from fairway.configure.platform import NO_TRANSFERS, Transfers
 
 
 def test_a_job_costs_its_part_of_the_task() -> None:
@@ -44,6 +43,11 @@ def test_a_table_takes_the_next_larger_batch() -> None:
     assert profile.configuration(1) == Configuration(4, 2, 1)
 
 
+def test_a_batch_size_is_as_fast_as_its_fastest_configuration() -> None:
+    profile = Profile.of({Configuration(4, 2, 1): 0.3, Configuration(1, 2, 1): 0.1, Configuration(4, 4, 1): 0.2})
+    assert profile.fastest_by_batch() == {1: 0.1, 4: 0.2}
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -58,7 +62,7 @@ def test_a_table_takes_the_next_larger_batch() -> None:
         (lambda: SyntheticFunction(1.0).profile(ConfigurationSpace(gpus=(0, 1))), "the formula has no time without"),
         (
             lambda: Application.of({"a": Profile.of({Configuration(1, 1, 9): 1.0})}, [], 1.0).within(16, 7),
-            "application 'application', stage 'a': no configuration fits on an invoker of 16 CPUs and 7 GPU slices",
+            "application 'application', stage 'a': no configuration fits on a worker of 16 CPUs and 7 GPU slices",
         ),
     ],
 )
@@ -66,11 +70,3 @@ def test_what_makes_no_sense_is_refused(make: object, message: str) -> None:
     with pytest.raises(InputError) as caught:
         make()  # type: ignore[operator]
     assert str(caught.value).startswith(message)
-
-
-def test_transfers() -> None:
-    transfers = Transfers()
-    assert transfers.entry_seconds(2.7e6) == pytest.approx(0.00716)
-    assert transfers.local_seconds(2.7e6) == pytest.approx(0.00135)
-    assert transfers.remote_seconds(2.7e6) == pytest.approx(0.01432)
-    assert NO_TRANSFERS.remote_seconds(1e9) == NO_TRANSFERS.entry_seconds(1e9) == 0.0

@@ -94,9 +94,11 @@ def test_what_cannot_be_in_time_gets_the_fastest_trial() -> None:
 
 
 def test_a_plan_runs_what_the_queue_has() -> None:
-    from fairway import Dispatch, Invokers, Queue  # noqa: PLC0415
+    from fairway import Candidates, Capacity, Queue  # noqa: PLC0415
 
     prepared = configurator_of("aquatope:exact").prepare(application(2.0), NOISY, np.random.default_rng(0))
-    decision = prepared.decide(Queue(0, 1, 1.0), Invokers.idle(2))
-    assert isinstance(decision, Dispatch)
-    assert decision.configuration.batch > decision.jobs == 1
+    decision = prepared.decide(Queue(0, 1, 1.0), Capacity.idle(2))
+    assert isinstance(decision, Candidates)
+    ((configuration, kind),) = decision.choices
+    assert configuration.batch > 1, "it does not wait until its batch is full"
+    assert kind == "planned"

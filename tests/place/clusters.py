@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fairway import Fleet, Plan, Request, StateTable, TaskGraph, Worker, Workflow, scheduler_of
-from fairway.place.links import Links
+from fairway import Fleet, Plan, Request, StateTable, TaskGraph, Worker, Workflow, placer_of
+from fairway.links import Moves
 from fairway.place.plan import Draws
 from fairway.place.state import NEVER
 from tests.workflows.edge import GPU_MEMORY
@@ -18,7 +18,7 @@ def draws(seed: int = 0) -> Draws:
 
 
 class NoDraws:
-    """Chance that nobody may ask."""
+    """Chance that no decision may ask for."""
 
     def random(self) -> float:
         raise AssertionError("a decision between equals was drawn")
@@ -34,7 +34,7 @@ class Cluster:
         *,
         cached: Mapping[int, Sequence[str]] | None = None,
         load: Mapping[int, float] | None = None,
-        links: Links | None = None,
+        links: Moves | None = None,
         now: float = 50.0,
         homes: Mapping[int, Sequence[str]] | None = None,
     ) -> None:
@@ -56,7 +56,7 @@ class Cluster:
 
     def plan(self, scheduler: str = "compass", ingress: int = 0, seed: int = 0, kept: Plan | None = None) -> Plan:
         request = Request(1, self.graph, ingress, kept)
-        return scheduler_of(scheduler).plan(request, self.table.view(ingress, self.now), self.now, draws(seed))
+        return placer_of(scheduler).plan(request, self.table.view(ingress, self.now), self.now, draws(seed))
 
     def next_worker(
         self,
@@ -70,7 +70,7 @@ class Cluster:
     ) -> int:
         request, view = Request(1, self.graph, 0), self.table.view(me, self.now)
         number = self.workflow.number(stage)
-        return scheduler_of(scheduler).next_worker(
+        return placer_of(scheduler).next_worker(
             request, number, planned, view, self.now, draws(seed), gathered=gathered
         )
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway import Fleet, Links, Model, Stage, TaskGraph, Worker, Workflow, scheduler_of
+from fairway import Fleet, Links, Model, Stage, TaskGraph, Worker, Workflow, placer_of
 from fairway.place.homes import homes_of
 from tests.place.clusters import Cluster
 from tests.workflows.edge import MODELS
@@ -93,5 +93,5 @@ def test_a_model_that_is_at_home_has_a_higher_price_than_a_guest(at_home: list[s
 
 def test_homes_can_be_left_out() -> None:
     others = ("compass:no-homes", "compass:as-published", "compass:compat", "jit", "heft", "hash")
-    assert scheduler_of("compass").rules.settles
-    assert not any(scheduler_of(name).rules.settles for name in others)
+    assert placer_of("compass").rules.settles
+    assert not any(placer_of(name).rules.settles for name in others)

@@ -26,7 +26,7 @@ def memory(
 
 
 @pytest.mark.parametrize(("room", "evicted"), [(1, (C,)), (2, (C, A)), (3, (C, A, B))])
-def test_first_goes_what_nobody_waits_for_then_what_is_used_last(room: int, evicted: tuple[int, ...]) -> None:
+def test_first_goes_what_no_task_waits_for_then_what_is_used_last(room: int, evicted: tuple[int, ...]) -> None:
     device = memory(3, [1, 1, 1, room], held=[A, B, C])
     assert device.prepare([D], [[B], [A]]) == Preparation(evicted, (D,), ())
     assert set(device.resident) == {A, B, C, D} - set(evicted)
@@ -40,12 +40,12 @@ def test_fifo_evicts_in_order_of_arrival_and_never_prefetches() -> None:
     assert device.prepare([A], [[B]]) == Preparation((), (A,), ())
 
 
-def test_models_that_nobody_waits_for_go_in_the_order_in_which_they_came() -> None:
+def test_models_that_no_task_waits_for_go_in_the_order_in_which_they_came() -> None:
     device = memory(3, [1, 1, 1, 1], held=[C, A, B])
     assert device.prepare([D], []).evict == (C,)
 
 
-def test_guests_go_before_models_that_are_at_home_unless_somebody_waits_for_them() -> None:
+def test_guests_go_before_models_that_are_at_home_unless_a_task_waits_for_them() -> None:
     for queue, evicted in (([], (C, A)), ([[C]], (A, B)), ([[B], [C]], (A, C)), ([[A], [B], [C]], (C, B))):
         device = DeviceMemory(3, [1, 1, 1, 2], LOOK_AHEAD, homes=[B, D])
         for model in (C, B, A):
@@ -60,18 +60,23 @@ def test_the_models_of_the_task_itself_stay() -> None:
     assert device.prepare([A, D], []) == Preparation((B,), (D,), ())
 
 
-def test_pinned_models_stay_until_the_last_pin_is_gone() -> None:
+def test_pinned_models_stay() -> None:
     device = memory(3, [1, 1, 1, 2], held=[A, B, C])
     device.pin(A)
-    device.pin(A)
-    device.unpin(A)
     assert device.prepare([D], [[B], [C]]).evict == (C, B)
-    device.unpin(A)
-    assert device.prepare([B], []).evict == (A,)
-    with pytest.raises(InputError, match="not in memory"):
-        device.pin(A)
-    with pytest.raises(InputError, match="not pinned"):
-        device.unpin(B)
+    with pytest.raises(DoesNotFitError, match="1 more than the memory of 3 bytes has beside what is pinned"):
+        device.prepare([B, D], [])
+    assert device.prepare([B], []).evict == (D,)
+    with pytest.raises(InputError, match="model 3 is not in memory, so it cannot be pinned"):
+        device.pin(D)
+
+
+def test_a_pinned_model_that_could_not_be_fetched_is_no_longer_pinned() -> None:
+    device = memory(2, [1, 1, 2], held=[A])
+    device.prepare([B], [])
+    device.pin(B)
+    device.failed(B)
+    assert device.prepare([C], []).evict == (A,)
 
 
 def test_what_cannot_fit_is_refused_and_changes_nothing() -> None:
@@ -88,7 +93,7 @@ def test_what_cannot_fit_is_refused_and_changes_nothing() -> None:
 def test_one_model_of_the_next_three_tasks_is_fetched_while_the_task_runs() -> None:
     device = memory(10, [1, 1, 1, 1, 1])
     assert device.prepare([A], [[A], [], [B, C], [D]]) == Preparation((), (A,), (B,))
-    assert device.copying == {A, B}
+    assert device.copying == {A: 1, B: 1}
     device.copied(A)
     device.copied(B)
     assert device.prepare([A], [[A], [B], [A], [D]]) == Preparation((), (), ())
@@ -107,7 +112,7 @@ def test_a_prefetch_neither_evicts_nor_passes_over_an_earlier_model() -> None:
 @pytest.mark.parametrize(
     ("queue", "expected"),
     [
-        ([[D]], Preparation((B,), (), (D,))),  # nobody waits for B or C, and B came first
+        ([[D]], Preparation((B,), (), (D,))),  # no task waits for B or C, and B came first
         ([[D], [B]], Preparation((C,), (), (D,))),
         ([[D], [B], [C]], Preparation((C,), (), (D,))),  # C is needed last
         ([[B], [D], [C]], Preparation((C,), (), (D,))),
@@ -140,10 +145,10 @@ def test_a_copy_that_is_given_up_leaves_its_room() -> None:
     device.prepare([A], [[B]])
     device.drop(B)
     assert device.free == 3
-    assert device.copying == {A}
+    assert device.copying == {A: 1}
     device.prepare([B], [])
     assert device.prepare([D], []) == Preparation((A, B), (D,), ())
-    assert device.copying == {D}
+    assert device.copying == {D: 1}
 
 
 @given(

@@ -21,7 +21,7 @@ def test_the_first_run_of_a_model_is_slow_and_forgiven() -> None:
     assert pace.factor == 1.0
 
 
-def test_tasks_that_take_ten_times_as_long_are_told_and_a_usual_task_costs_so_much_more() -> None:
+def test_tasks_that_take_ten_times_as_long_count_and_a_usual_task_costs_so_much_more() -> None:
     pace, now = Pace(), 0.0
     factors = []
     for _ in range(60):

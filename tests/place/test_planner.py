@@ -1,4 +1,4 @@
-"""Planning: the published examples, and every choice against the formulas, worked out in plain Python."""
+"""Planning: examples worked out by hand, and every choice against the formulas, worked out in plain Python."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fairway import (
     StateTable,
     Worker,
     Workflow,
-    scheduler_of,
+    placer_of,
 )
 from fairway.place.fleet import OUTSIDE
 from fairway.place.graph import TaskGraph
@@ -128,7 +128,7 @@ def test_equals_go_to_the_largest_input_then_to_the_ingress_then_by_chance() -> 
 def test_no_chance_is_asked_for_where_the_authors_take_the_first() -> None:
     cluster = Cluster(TRANSLATION, 3)
     view = cluster.table.view(0, cluster.now)
-    scheduler_of("compass:compat").plan(Request(0, cluster.graph, 0), view, cluster.now, NoDraws())
+    placer_of("compass:compat").plan(Request(0, cluster.graph, 0), view, cluster.now, NoDraws())
 
 
 def test_workers_of_one_host_need_no_network() -> None:

@@ -7,20 +7,17 @@ there when its copy has ended; then the oldest models go until all fit. Workflow
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import pytest
 
-from fairway import Fleet, Model, Request, StateTable, TaskGraph, Worker, Workflow, scheduler_of
+from fairway import Fleet, Model, Request, StateTable, TaskGraph, Worker, Workflow, placer_of
 from fairway.place.state import NEVER
+from tests.figures import NavigatorJob, navigator_jobs
 from tests.place.clusters import NoDraws
 from tests.workflows.edge import GPU_MEMORY, WORKFLOWS
 
@@ -47,14 +44,14 @@ def _apart(number: int, workflow: Workflow) -> Workflow:
     )
 
 
-def _runs(jobs: list[dict[str, Any]], graphs: list[TaskGraph]) -> dict[int, list[Run]]:
+def _runs(jobs: list[NavigatorJob], graphs: list[TaskGraph]) -> dict[int, list[Run]]:
     """By worker, the tasks that reached its queue."""
     runs = defaultdict(list)
     for job in jobs:
-        for stage, queued, start, _, end in job["tasks"]:
-            if queued:
-                run = Run(graphs[job["type"]], stage, queued / 1000, start / 1000 if end else math.inf)
-                runs[job["ADFG"][str(stage)]].append(run)
+        for stage, (worker, times) in enumerate(zip(job.workers, job.times, strict=True)):
+            if times:
+                ended = len(times) == 4
+                runs[worker].append(Run(graphs[job.workflow], stage, times[0], times[1] if ended else math.inf))
     return runs
 
 
@@ -81,30 +78,27 @@ def _loads(runs: dict[int, list[Run]], now: float, ingress: int) -> Iterator[flo
         yield sum(float(run.graph.seconds[run.stage, 0]) for run in waiting)
 
 
-def test_every_plan_of_the_published_run_is_reproduced(shared_data: Path) -> None:
-    trace = shared_data / "navigator-golden" / "traces" / "decentralheft_5_2000_42_0.json.gz"
-    if not trace.is_file():
-        pytest.skip(f"no file {trace}")
-    jobs = json.loads(gzip.decompress(trace.read_bytes()))["jobs"]
+def test_every_plan_of_the_run_is_reproduced() -> None:
+    jobs = navigator_jobs("compass_5_workers")
     workflows = [_apart(number, workflow) for number, workflow in enumerate(WORKFLOWS)]
     models = {name: model for workflow in workflows for name, model in workflow.models.items()}
     fleet = Fleet.of([Worker(f"w{number}", GPU_MEMORY) for number in range(WORKERS)], models.values())
     graphs = [TaskGraph.of(workflow, fleet) for workflow in workflows]
     runs = _runs(jobs, graphs)
     changes = {worker: _memory_changes(runs[worker], fleet) for worker in range(WORKERS)}
-    compat = scheduler_of("compass:compat")
+    compat = placer_of("compass:compat")
 
     for job in jobs:
-        graph, ingress = graphs[job["type"]], job["ingress"]
-        now = job["create_ms"] / 1000 + float(graph.input_seconds[0])
+        assert job.ingress is not None
+        graph, ingress = graphs[job.workflow], job.ingress
+        now = job.created + float(graph.input_seconds[0])
         table = StateTable(fleet)
         for worker, load in enumerate(_loads(runs, now, ingress)):
             table.write_load(worker, load, NEVER, now)
             for at, model, held in changes[worker]:
                 if at < now:
                     table.write_cache(worker, model, held, now)
-        plan = compat.plan(Request(job["id"], graph, ingress), table.view(ingress, now), now, NoDraws())
-        published = [job["ADFG"][str(stage)] for stage in range(len(graph))]
-        assert plan.workers.tolist() == published, f"job {job['id']}"
+        plan = compat.plan(Request(job.id, graph, ingress), table.view(ingress, now), now, NoDraws())
+        assert plan.workers.tolist() == list(job.workers), f"job {job.id}"
     assert len(jobs) == 1003
-    assert np.unique([job["type"] for job in jobs]).tolist() == [0, 1, 2, 3]
+    assert np.unique([job.workflow for job in jobs]).tolist() == [0, 1, 2, 3]

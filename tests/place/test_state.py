@@ -39,7 +39,7 @@ def test_columns_age_on_their_own_and_a_period_shows_the_last_value_before_each_
     assert table.view(2, 0.41).load(0, 0.41) == 5.0
 
 
-def test_with_no_age_everyone_sees_everything() -> None:
+def test_with_no_age_every_worker_sees_everything() -> None:
     table = StateTable(FLEET)
     table.write_load(0, 1.0, 9.0, now=5.0)
     assert table.view(OUTSIDE, 5.0).load(0, 5.0) == 5.0

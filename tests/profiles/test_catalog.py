@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from fairway.cluster import Cluster
-from fairway.profiles import catalog, read_table
+from fairway.profiles import catalog
+from tests.figures import gavel_rates
 
 
 def test_the_catalog_has_26_job_types_and_83_gangs_on_three_accelerator_types() -> None:
@@ -48,10 +47,9 @@ def test_no_job_is_faster_beside_another_than_alone() -> None:
         assert pair.partner_steps_per_second <= table.rate(pair.partner, 1, pair.accelerator)
 
 
-def test_the_catalog_agrees_with_the_published_file(shared_data: Path) -> None:
-    published, table = read_table(shared_data / "gavel/simulation_throughputs.json"), catalog.builtin()
-    for pair in table.shared:
-        rates = published.pair_rates(pair.job_type, pair.partner, 1)[pair.accelerator]
+def test_the_catalog_agrees_with_the_published_file() -> None:
+    for pair in catalog.builtin().shared:
+        rates = gavel_rates().pair_rates(pair.job_type, pair.partner, 1)[pair.accelerator]
         assert (pair.steps_per_second, pair.partner_steps_per_second) == pytest.approx(rates, rel=6e-4)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
-from pathlib import Path
 from statistics import mean
 
 import pytest
@@ -18,9 +17,9 @@ from fairway.profiles import (
     ThroughputEstimator,
     ThroughputTable,
     catalog,
-    read_table,
     sample_references,
 )
+from tests.figures import gavel_rates
 
 Entries = dict[tuple[str, str], float]
 
@@ -65,8 +64,8 @@ def some(entries: Entries, share: float, generator: random.Random) -> Entries:
 
 
 @pytest.fixture(scope="module")
-def gavel_table(shared_data: Path) -> ThroughputTable:
-    return read_table(shared_data / "gavel" / "simulation_throughputs.json")
+def gavel_table() -> ThroughputTable:
+    return gavel_rates()
 
 
 def test_a_fifth_of_the_entries_predicts_the_rest_far_better_than_the_mean_of_the_references(

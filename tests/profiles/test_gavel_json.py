@@ -1,10 +1,12 @@
-"""The reader of Gavel's throughput files, on small texts and on the files themselves.
+"""The reader of Gavel's throughput files, on small texts and on their own content, written as they write it.
 
 The golden values are facts about the published files, not output of this project.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 
@@ -12,6 +14,7 @@ import pytest
 
 from fairway.errors import InputError
 from fairway.profiles import IsolatedRate, PairRate, ThroughputTable, catalog, parse_gavel_json, read_table
+from tests.figures import GAVEL_CLUSTER_RATES, gavel_rates
 
 SMALL = """
 {"v100": {"('LM (batch size 5)', 1)": {"null": 109, "('A3C', 1)": [61.0, 4.1]},
@@ -101,14 +104,41 @@ def test_what_cannot_be_used_is_refused_in_one_line_with_file_and_key(text: str,
     assert "\n" not in str(caught.value)
 
 
-@pytest.fixture(scope="module")
-def simulation(gavel_data: Path) -> ThroughputTable:
-    return read_table(gavel_data / "simulation_throughputs.json")
+def as_gavel_writes(table: ThroughputTable) -> str:
+    """As in its files, every two jobs of one size are there in both orders, and gangs get nowhere together."""
+    content: dict[str, dict[str, dict[str, float | list[float]]]] = {}
+    gangs = [(name, s) for name in table.job_types for s in table.scale_factors(name)]
+    for row in table.isolated:
+        entry: dict[str, float | list[float]] = {"null": row.steps_per_second}
+        for partner in (name for name, s in gangs if s == row.scale_factor):
+            both = table.pair_rates(row.job_type, partner, row.scale_factor).get(row.accelerator, (0.0, 0.0))
+            entry[str((partner, row.scale_factor))] = list(both)
+        key = str((row.job_type, row.scale_factor))
+        content.setdefault(row.accelerator, {})[key] = entry
+        if row.scale_factor == 1 or row.spread_steps_per_second is not None:
+            apart = row.steps_per_second if row.scale_factor == 1 else row.spread_steps_per_second
+            content.setdefault(f"{row.accelerator}_unconsolidated", {})[key] = {"null": apart, key: [1.0, 2.0]}
+    return json.dumps(content)
 
 
 @pytest.fixture(scope="module")
-def physical(gavel_data: Path) -> ThroughputTable:
-    return read_table(gavel_data / "physical_cluster_throughputs.json")
+def simulation() -> ThroughputTable:
+    return parse_gavel_json(as_gavel_writes(gavel_rates()), "simulation_throughputs.json")
+
+
+@pytest.fixture(scope="module")
+def physical() -> ThroughputTable:
+    return read_table(GAVEL_CLUSTER_RATES)
+
+
+def test_every_rate_is_read(simulation: ThroughputTable) -> None:
+    rates = gavel_rates()
+    assert simulation.isolated == rates.isolated
+    for pair in rates.shared:
+        one, two = pair.job_type, pair.partner
+        assert simulation.pair_rates(one, two, 1) == rates.pair_rates(one, two, 1)
+        assert simulation.pair_rates(two, one, 1) == rates.pair_rates(two, one, 1)
+    assert len(simulation.shared) == 3 * (26 * 26 + 3 * 19 * 19)
 
 
 def test_the_published_files_have_26_job_types_and_83_gangs_on_three_types(
@@ -166,3 +196,12 @@ def test_the_published_pairs_have_the_published_sums(
 def test_gangs_of_several_workers_never_share_in_the_published_files(simulation: ThroughputTable) -> None:
     jobs = [(f"{name}, {s}", name, s) for name in simulation.job_types for s in simulation.scale_factors(name) if s > 1]
     assert simulation.pairs(jobs) == []
+
+
+def test_the_files_themselves_hold_these_rates(shared_data: Callable[[str], Path], physical: ThroughputTable) -> None:
+    published = read_table(shared_data("gavel/simulation_throughputs.json"))
+    assert published.isolated == gavel_rates().isolated
+    for a in published.job_types:
+        for b in published.job_types:
+            assert published.pair_rates(a, b, 1) == gavel_rates().pair_rates(a, b, 1)
+    assert read_table(shared_data("gavel/physical_cluster_throughputs.json")).isolated == physical.isolated

@@ -24,7 +24,7 @@ from tests.report.test_training_page import HOSTILE, Elements
 
 def record(scheduler: str = "compass", seed: int = 1, requests: int = 60, **options: object) -> ServingRecord:
     workload = ServingWorkload(arrivals="clients", requests=requests, rate=3.0)
-    run = ServingOptions(seed=seed, keep_runs=True, **options)  # type: ignore[arg-type]
+    run = ServingOptions(**{"seed": seed, "keep_runs": True, **options})  # type: ignore[arg-type]
     return ServingRun(workload, scheduler, run, {"scheduler": scheduler, "seed": seed})()
 
 
@@ -76,13 +76,25 @@ def test_the_page_has_every_section_and_a_timeline_for_each_run(tmp_path: Path) 
     records = [record("compass"), record("hash")]
     write_serving_page(records, tmp_path / "report.html", command="fairway simulate serving")
     found = Elements((tmp_path / "report.html").read_text())
-    assert {"latency", "slowdown", "cache", "queue", "staleness", "timeline", "runs", "numbers"} <= found.ids
+    assert {"latency", "slowdown", "cache", "cold", "queue", "staleness", "timeline", "runs"} <= found.ids
     data = json.loads(found.data)
-    assert set(data["figures"]) == {"latency", "slowdown", "cache", "queue", "staleness"}
+    assert set(data["figures"]) == {"latency", "slowdown", "cache", "cold", "queue", "staleness"}
     assert len(data["details"]) == 2
     names = {trace["name"] for trace in data["details"][1]["timeline"]["data"]}
     assert {"translation", "tasks waiting", "loads a model", "gives up a model"} <= names
     assert "How wrong planners were about the others" in "".join(found.text)
+
+
+def test_a_copy_that_jobs_waited_for_in_their_queue_is_no_hit() -> None:
+    made = record("front", keep_runs=False)
+    workers, numbers = made.workers, summarize_serving(made)
+    awaited, looked = int(workers.awaited.sum()), int((workers.hits + workers.partial + workers.misses).sum())
+    assert awaited > 0
+    assert numbers["cold_starts"] == awaited + int(workers.misses.sum())
+    assert numbers["cache_hit_rate"] == pytest.approx((int(workers.hits.sum()) - awaited) / looked)
+    data = json.loads(Elements(serving_page([made], command="x")).data)
+    waited = next(part for part in data["figures"]["cache"]["data"] if part["name"] == "waited for in the queue")
+    assert waited["customdata"] == [awaited]
 
 
 def test_the_same_runs_give_the_same_page_but_for_what_was_measured() -> None:

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from fairway.errors import InputError
+from fairway.report.page_document import Origin
 from fairway.report.training_page import page, write_page
 from fairway.report.training_record import TrainingRecord
-from fairway.report.training_sections import Origin
 from tests.report.records import four_jobs, jobs, leases, many_leases, nothing_ran, record
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&amp;\"'"

@@ -83,7 +83,7 @@ def test_a_job_that_holds_a_worker_for_half_of_its_fair_time_has_a_ratio_of_a_ha
     assert band.jobs.tolist() == [2]
 
 
-def test_nobody_is_due_more_than_all_of_the_time() -> None:
+def test_no_job_is_due_more_than_all_of_the_time() -> None:
     columns = jobs(ids="a", finish=[100])
     held = leases([(0, 0, 0, 100, [0])])
     band = share_band(record(columns, held, workers={"v100": 8}, makespan=100))

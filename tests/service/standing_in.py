@@ -1,4 +1,4 @@
-"""A scheduler for tests of the service: a real store and a real engine, with nobody to run the jobs.
+"""A scheduler for tests of the service: a real store and a real engine, with no backend to run the jobs.
 
 Jobs that the engine grants workers count as running from then on; tests end them by `finish`.
 """
@@ -11,12 +11,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training import EngineOptions, TrainingEngine
-from fairway.engine.training_messages import (
+from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.messages import (
     BeginRound,
     Command,
     Event,
@@ -28,12 +28,17 @@ from fairway.engine.training_messages import (
     RoundBegan,
     WorkersLeft,
 )
-from fairway.live.job_spec import JobSpec, parse_job_spec
-from fairway.live.settings import ControllerSettings
-from fairway.live.statistics import Statistics
+from fairway.jobs.description import JobDescription, job_of
+from fairway.live.backend.accelerators import Accelerator
+from fairway.live.backend.logs import LogBlock
+from fairway.live.local.log_files import log_path, read_log
+from fairway.live.local.programs import refuse_what_cannot_run
+from fairway.live.training.engine_job import described_rates, engine_job
+from fairway.live.training.settings import ControllerSettings
+from fairway.live.training.start_command import program_of
+from fairway.live.training.statistics import Statistics
 from fairway.profiles import catalog
 from fairway.store import Store
-from fairway.store.columns import json_text
 from fairway.store.job_changes import change_job, job_named, run_jobs
 from fairway.store.leases import end_lease, grant_leases
 from fairway.store.queries import jobs_since
@@ -83,17 +88,26 @@ class StandIn:
                 self._last_job = record.number
                 if record.state is not JobState.QUEUED:
                     continue
-                spec = parse_job_spec(json_text(record.spec), record.id)
-                job = spec.job(record.id, self.cluster, datetime.now(UTC), self.table)
-                self._tell(JobArrived(self.now(), replace(job, entity=record.team)))
+                spec = job_of(record.spec, record.id)
+                rates, left = described_rates(spec, self.cluster, self.table), spec.seconds_left(datetime.now(UTC))
+                job = engine_job(record.id, spec, rates, team=record.team, steps_left=spec.steps, slo_seconds=left)
+                self._happen(JobArrived(job))
 
     def finish(self, job: str) -> None:
         """The job has done its work."""
         with self._lock:
             self._end(job, JobState.SUCCEEDED, JobFinished)
 
-    def check(self, spec: JobSpec, team: str | None = None) -> None:  # noqa: ARG002
-        spec.rates(self.cluster, self.table)
+    def check(self, spec: JobDescription, team: str | None = None) -> None:  # noqa: ARG002
+        described_rates(spec, self.cluster, self.table)
+        refuse_what_cannot_run(program_of(spec))
+
+    def log_path(self, job: str, rank: int) -> Path:
+        """Where a test writes what a job would."""
+        return log_path(self.settings.backend_directory, job, rank)
+
+    def read_log(self, job: str, rank: int, position: int, most: int) -> LogBlock:
+        return read_log(self.log_path(job, rank), position, most)
 
     def look(self, question: Callable[[TrainingEngine], T]) -> T:
         with self._lock:
@@ -105,16 +119,15 @@ class StandIn:
     def wall(self, engine_time: float) -> float:
         return self._origin + engine_time / self.settings.time_scale
 
-    def devices(self) -> list[dict[str, Any]]:
-        return [{"accelerator": name, "number": number, "description": f"{name} {number} (emulated)", "emulated": True}
-                for name in self.cluster.types for number in range(self.cluster.workers[name])]  # fmt: skip
+    def devices(self) -> dict[tuple[str, int], Accelerator]:
+        return {(name, number): Accelerator(name, number)
+                for name in self.cluster.types for number in range(self.cluster.workers[name])}  # fmt: skip
 
     def drain(self, workers: Sequence[tuple[str, int]], *, on: bool) -> None:
         if on:
             self.store.write(drain_workers, workers, at=time.time())
             with self._lock:
-                for accelerator, number in workers:
-                    self._tell(WorkersLeft(self.now(), accelerator, (number,), drain=True))
+                self._happen(*[WorkersLeft(accelerator, (number,), drain=True) for accelerator, number in workers])
         else:
             self.store.write(undrain_workers, workers)
 
@@ -123,16 +136,16 @@ class StandIn:
             engine = self._engine
             return replace(self._statistics, rounds=engine.rounds, solves=engine.solves, round_ends_at=engine.round_end)
 
-    def _end(self, job: str, state: JobState, event: Callable[[float, str], Event]) -> None:
+    def _end(self, job: str, state: JobState, event: Callable[[str], Event]) -> None:
         at = time.time()
         if self.store.read(job_named, job).active:
             self.store.write(change_job, job, state, at=at, exit_code=0)
-        self._tell(event(self.now(), job))
+        self._happen(event(job))
 
-    def _tell(self, event: Event) -> None:
+    def _happen(self, *events: Event) -> None:
         began = time.perf_counter()
         solves = self._engine.solves
-        commands = self._engine.handle(event)
+        commands = self._engine.handle(self.now(), events)
         if self._engine.solves > solves:
             self._statistics.count_decision(time.perf_counter() - began)
         for command in commands:
@@ -151,4 +164,4 @@ class StandIn:
                         self.store.write(change_job, job, JobState.QUEUED, at=at)
                 self.store.write(end_lease, command.lease, at=at)
             case BeginRound() if command.at <= self.now():
-                self._tell(RoundBegan(self.now()))
+                self._happen(RoundBegan())

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import Connection
 
-from fairway.live.inbox import OverError
+from fairway.live.training.inbox import OverError
 from tests.service.running import JOB, Served, served
 
 

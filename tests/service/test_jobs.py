@@ -17,14 +17,14 @@ from fairway.store.errors import ConflictError
 from fairway.store.job_changes import job_named, record_rates
 from fairway.store.queries import list_jobs
 from fairway.store.states import JobState
-from fairway.store.submissions import Submission
+from fairway.store.submissions import Submission, submit
 from fairway.store.tokens import Role
 from tests.service.running import JOB, PATIENCE, Served, served
 
 YAML = {"Content-Type": "application/yaml"}
 
 
-def test_a_job_in_json_is_stored_as_it_was_written(own: Served, client: httpx.Client) -> None:
+def test_a_job_in_json_is_stored_with_the_fields_that_were_given(own: Served, client: httpx.Client) -> None:
     job = {"name": "resnet", "run": "sleep 1", "team": "vision", "weight": 2, "steps": 50, "envs": {"B": 1, "A": "x"}}
     before = time.time()
     answer = client.post("/jobs", json=job)
@@ -35,7 +35,7 @@ def test_a_job_in_json_is_stored_as_it_was_written(own: Served, client: httpx.Cl
     assert before <= form["submitted_at"] <= time.time()
     assert form["submitted_by"].startswith("tester (")
     record = own.store.read(job_named, "job-1")
-    assert record.spec == job
+    assert record.spec == job | {"envs": {"B": "1", "A": "x"}}
     assert list(record.spec["envs"]) == ["B", "A"]
 
 
@@ -45,7 +45,29 @@ def test_a_job_in_yaml_may_use_brackets_without_quotes(client: httpx.Client) -> 
         form = client.post("/jobs", content=text.encode(), headers=headers).raise_for_status().json()
         assert (form["accelerators"], form["count"]) == ("[v100, k80]", 1)
     spec = client.get("/jobs/job-1").json()["spec"]
-    assert spec == {"name": "resnet", "run": "sleep 1\n", "resources": {"accelerators": "[V100, K80]:1"}}
+    assert spec == {"name": "resnet", "run": "sleep 1\n", "resources": {"accelerators": "[v100, k80]"}}
+
+
+def test_a_job_is_stored_in_one_form_whichever_way_it_was_written(client: httpx.Client) -> None:
+    ways = [
+        "run: sleep 1\npriority: 2\nslo: 1h\nresources: {accelerators: [V100, K80]:1}\n",
+        "run: sleep 1\nweight: 2.0\ndeadline: 60m\nresources: {accelerators: {v100: 1, k80: 1}}\nretries: null\n",
+    ]
+    jobs = [client.post("/jobs", content=text, headers=YAML).json()["id"] for text in ways]
+    first, second = (client.get(f"/jobs/{job}").json()["spec"] for job in jobs)
+    assert first == second
+    assert client.post("/jobs", json=first).status_code == 201, "what is stored can be submitted again"
+
+
+def test_a_job_that_was_stored_as_it_was_written_is_still_read(own: Served, client: httpx.Client) -> None:
+    spec = {"run": "sleep 1", "priority": 2, "slo": "1h", "envs": {"A": 1}, "resources": {"accelerators": {"K80": 1}}}
+    submissions = [Submission(spec=spec, weight=2.0), Submission(spec={"run": "sleep 1", "of_another_version": 1})]
+    own.store.write(submit, submissions, at=time.time())
+    for form in (client.get("/jobs", params={"order": "oldest"}).json()["jobs"][0], client.get("/jobs/job-1").json()):
+        assert (form["accelerators"], form["count"], form["weight"]) == ("k80", 1, 2.0)
+    assert client.get("/jobs/job-1").json()["spec"] == spec
+    assert client.get("/jobs/job-1/explain").json()["state"] == "queued"
+    assert client.get("/jobs/job-2/explain").json()["state"] == "queued"
 
 
 def test_a_job_that_runs_says_where_and_how_fast(tmp_path: Path) -> None:

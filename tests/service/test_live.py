@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fairway.live.controller import Controller
-from fairway.live.settings import ControllerSettings
+from fairway.live.training.controller import Controller
+from fairway.live.training.settings import ControllerSettings
 from fairway.service.first_token import ensure_first_token
 from fairway.store import open_store
 from tests.service.listening import heard_of, listening

@@ -9,15 +9,12 @@ from threading import Thread
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fairway.service.log_files import read_from, start_of_tail
 from tests.service.running import JOB, Served, until
 
 
 def log_of(service: Served, job: str = "job-1", rank: int = 0) -> Path:
-    path = service.scheduler.settings.log_path(job, rank)
+    path = service.scheduler.log_path(job, rank)
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -103,14 +100,3 @@ def test_who_follows_a_log_and_loses_the_token_reads_no_more(own: Served, client
     made = client.post("/tokens", json={"role": "reader"}).json()
     with own.client_with(made["token"]) as reader, following(reader):
         client.delete(f"/tokens/{made['id']}")
-
-
-@given(st.lists(st.sampled_from([b"", b"a", b"\n", b"line\n", b"x" * 70_000 + b"\n"]), max_size=8), st.integers(0, 9))
-def test_a_tail_is_the_last_lines(tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], lines: int) -> None:
-    path = tmp_path_factory.getbasetemp() / "tail.log"
-    content = b"".join(parts)
-    path.write_bytes(content)
-    expected = b"".join(content.splitlines(keepends=True)[-lines:]) if lines else b""
-    start = start_of_tail(path, lines)
-    assert content[start:] == expected
-    assert read_from(path, start, 1_000_000) == expected

@@ -7,7 +7,7 @@ import time
 import httpx
 import pytest
 
-from fairway.engine.training_messages import BeginRound, RoundBegan
+from fairway.engine.training.messages import BeginRound, RoundBegan
 from fairway.store.journal import record_decision, record_start, record_step
 from fairway.store.workers import all_workers, lose_workers
 from tests.service.running import JOB, PATIENCE, Served
@@ -93,8 +93,7 @@ def test_the_status_tells_how_things_stand(own: Served, client: httpx.Client) ->
 def test_the_journal_is_read_page_by_page(shared: Served, admin: httpx.Client) -> None:
     shared.store.write(record_start, "training", {"policy": "fifo"}, at=1.0)
     for number in range(30):
-        event = RoundBegan(float(number))
-        shared.store.write(record_step, event, [BeginRound(number + 1.0)], at=float(number))
+        shared.store.write(record_step, float(number), [RoundBegan()], [BeginRound(number + 1.0)], at=float(number))
     shared.store.write(record_decision, {"policy": "fifo", "problem": {}}, at=99.0, cause=2)
     seen: list[dict[str, object]] = []
     after: int | None = 0

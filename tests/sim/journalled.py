@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.pair_rates import Partners
-from fairway.engine.training import EngineOptions, TrainingEngine
-from fairway.engine.training_messages import Command, Event, JobArrived, RoundBegan
+from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.messages import Command, Event, JobArrived, RoundBegan
+from fairway.engine.training.pair_rates import Partners
 from fairway.jobs import Entity, Job
 from fairway.store import Store
 from fairway.store.decisions import decision_document
 from fairway.store.journal import record_decision, record_start, record_step
-from fairway.store.messages import document_of
-from tests.engine.driver import CheckedDriver
+from fairway.store.messages import event_document
+from tests.engine.training.driver import CheckedDriver
 
 CLUSTER = Cluster({"fast": 2, "slow": 2}, {"fast": 2.0, "slow": 1.0}, {"fast": 1})
 OPTIONS = EngineOptions(10.0, 1.0, {"a": Entity(2.0), "b": Entity(1.0, "fifo")}, seed=5, last_lease=40)
@@ -52,7 +53,7 @@ def start_document(
             "entities": {name: asdict(entity) for name, entity in OPTIONS.entities.items()},
         },
         "profiles": profiles,
-        "resumption": [document_of(event) for event in resumption or []],
+        "resumption": [event_document(0.0, event) for event in resumption or []],
     }
 
 
@@ -71,31 +72,28 @@ def journal_a_run(
 def journal_a_resumed_run(store: Store, policy: str) -> None:
     """Let one engine take over from another in the middle, and run a few rounds."""
     engine = TrainingEngine(CLUSTER, policy_of(policy), OPTIONS)
-    for job in jobs(8):
-        engine.handle(JobArrived(0.0, job))
-    engine.handle(RoundBegan(0.0))
-    told = engine.resumption()
+    engine.handle(0.0, [*map(JobArrived, jobs(8)), RoundBegan()])
+    resumption = engine.resumption()
     engine = TrainingEngine(CLUSTER, policy_of(policy), OPTIONS)
-    for event in told:
-        engine.handle(event)
-    store.write(record_start, "training", start_document(policy, resumption=told), at=0.0)
+    engine.handle(0.0, resumption)
+    store.write(record_start, "training", start_document(policy, resumption=resumption), at=0.0)
     _journal(store, engine, policy)
     for number in range(5):
-        engine.handle(RoundBegan(10.0 * number))
+        engine.handle(10.0 * number, [RoundBegan()])
 
 
 def _journal(store: Store, engine: TrainingEngine, policy: str) -> None:
     handle = engine.handle
 
-    def journalled(event: Event) -> list[Command]:
+    def journalled(now: float, events: Sequence[Event]) -> list[Command]:
         solves, previous = engine.solves, engine.allocation
-        commands = handle(event)
-        sequence = store.write(record_step, event, commands, at=event.time)
+        commands = handle(now, events)
+        sequence = store.write(record_step, now, events, commands, at=now)
         if engine.solves > solves:
             assert engine.allocation is not None
             problem = replace(engine.allocation.problem, previous=previous)
             document = decision_document(policy, problem, engine.allocation, {})
-            store.write(record_decision, document, at=event.time, cause=sequence)
+            store.write(record_decision, document, at=now, cause=sequence)
         return commands
 
     engine.handle = journalled  # type: ignore[method-assign]

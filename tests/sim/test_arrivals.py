@@ -8,7 +8,7 @@ import pytest
 from fairway.sim import arrivals
 
 
-def test_clients_draw_as_the_published_traces_say() -> None:
+def test_clients_draw_as_the_reference_simulation_does() -> None:
     """For client c: t = c·I/4, then 1,000 times {emit (t, c); t += exponential(I)}; sorted; then the ingresses."""
     draws, interval, found = np.random.RandomState(42), 2.0, []
     for client in range(4):

@@ -1,20 +1,22 @@
-"""Scenario `esg-apps` against an independent simulation of it: the same requests, tasks, hit rates and costs."""
+"""Scenario `esg-apps` against a reference simulation written separately: the same requests, tasks, hits and costs."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fairway.report.serverless_metrics import ServerlessSummary, summarize_serverless
-from fairway.report.serverless_record import ServerlessRecord
+from fairway.report.serving_metrics import ServingSummary, summarize_serving
+from fairway.report.serving_record import ServingRecord
+from fairway.sim.scenario import ColdStarts
 from fairway.sim.scenarios.esg_apps import APPS, LOADS, SLOS, esg_apps, esg_arrivals
-from fairway.sim.serverless import ServerlessOptions
-from fairway.sim.serverless_workload import EsgApps, ServerlessRun
+from fairway.sim.serving import ServingOptions
+from fairway.sim.serving_workload import EsgApps, ServingRun
+from tests.figures import esg_runs, esg_scenario
 
 NAMES = {"aquatope": "aquatope:exact"}
+WARMUP_SECONDS, DRAIN_SECONDS = 10.0, 120.0
 
 
 def record(
@@ -25,43 +27,46 @@ def record(
     overhead: float = 0.0,
     apps: str = "chains",
     seconds: float = 60.0,
-) -> ServerlessRecord:
+) -> ServingRecord:
     slo, load = setting.split("-")
-    options = ServerlessOptions(10.0, seconds, seed=1)
-    return ServerlessRun(EsgApps(load, slo, apps, noise, overhead), scheduler, options)()
+    end = WARMUP_SECONDS + seconds
+    options = ServingOptions(
+        seed=1, noise=noise, window=(WARMUP_SECONDS, end), drain_seconds=DRAIN_SECONDS, keep_runs=True
+    )
+    return ServingRun(EsgApps(load, slo, apps, overhead, end), scheduler, options)()
 
 
-def numbers(scheduler: str, setting: str, **given: Any) -> ServerlessSummary:
-    return summarize_serverless(record(scheduler, setting, **given))
+def numbers(scheduler: str, setting: str, **given: Any) -> ServingSummary:
+    return summarize_serving(record(scheduler, setting, **given))
 
 
 @pytest.fixture(scope="module")
-def published(shared_data: Path) -> dict[str, Any]:
-    return json.loads((shared_data / "esg-golden" / "golden_tasks.json").read_text())["runs"]
+def reference() -> dict[str, Any]:
+    return esg_runs()
 
 
 @pytest.fixture(scope="module")
-def pinned(shared_data: Path) -> dict[str, Any]:
-    return json.loads((shared_data / "esg-golden" / "esg_scenario.json").read_text())
+def pinned() -> dict[str, Any]:
+    return esg_scenario()
 
 
 def test_the_scenario_is_the_pinned_one(pinned: dict[str, Any]) -> None:
-    scenario = esg_apps(apps="dag")
+    scenario = esg_apps(apps="dag", cold=ColdStarts())
     functions = pinned["functions"]
-    assert [each.name for each in scenario.functions] == list(functions)
-    assert [1e3 * each.cold_seconds for each in scenario.functions] == pytest.approx(
-        [each["cold_ms"] for each in functions.values()]
-    )
-    for served, described in zip(scenario.applications, pinned["apps"], strict=True):
-        application = served.application
-        assert application.name == described["name"]
-        assert [scenario.functions[number].name for number in served.functions] == described["nodes"]
-        stages = [stage.name for stage in application.workflow.stages]
-        edges = [[stages.index(source), stages.index(target)] for source, target in application.workflow.edges]
-        assert edges == described["edges"]
-        for profile, size, function in zip(
-            application.profiles, application.workflow.input_bytes, described["nodes"], strict=True
-        ):
+    fleet = scenario.fleet()
+    assert sorted(model.name for model in fleet.models) == sorted(functions)
+    assert {model.name: 1e3 * cold for model, cold in zip(fleet.models, fleet.fetch_seconds, strict=True)} == {
+        name: pytest.approx(each["cold_ms"]) for name, each in functions.items()
+    }
+    assert [(worker.cpus, worker.slices) for worker in scenario.workers] == [(16, 7)] * 16
+    for application, described in zip(scenario.applications(), pinned["apps"], strict=True):
+        workflow = application.workflow
+        assert workflow.name == described["name"]
+        assert [stage.models for stage in workflow.stages] == [(name,) for name in described["nodes"]]
+        stages = [stage.name for stage in workflow.stages]
+        assert [[stages.index(source), stages.index(target)] for source, target in workflow.edges] == described["edges"]
+        sizes = zip(application.profiles, workflow.input_bytes, described["nodes"], strict=True)
+        for profile, size, function in sizes:
             assert profile.seconds_of(1, 1, 1) == pytest.approx(functions[function]["T"] / 1e3)
             assert size == pytest.approx(1e6 * functions[function]["input_mb"])
             assert len(profile) == 210
@@ -70,11 +75,12 @@ def test_the_scenario_is_the_pinned_one(pinned: dict[str, Any]) -> None:
     assert {name: list(ids) for name, ids in APPS.items()} == pinned["app_sets"]
 
 
-def test_the_requests_are_the_published_ones() -> None:
+def test_the_requests_are_those_of_the_reference_simulation() -> None:
     requests = esg_arrivals("normal", "chains", 360.0, 1)
     assert len(requests) == 13436
     assert (1e3 * requests.time[:4]).tolist() == pytest.approx([26.960774, 48.921345, 81.822977, 107.580217], abs=1e-6)
-    assert requests.application[:4].tolist() == [3, 3, 0, 1]
+    assert requests.workflow[:4].tolist() == [3, 3, 0, 1]
+    assert requests.draws is not None
     assert requests.draws[0][:3].tolist() == pytest.approx([-0.666446, -0.464106, -0.013179], abs=1e-6)
 
 
@@ -89,24 +95,21 @@ def test_the_requests_are_the_published_ones() -> None:
         "aquatope moderate-normal",
     ],
 )
-def test_the_first_tasks_and_the_totals_are_the_published_ones(published: dict[str, Any], name: str) -> None:
+def test_the_first_tasks_and_the_totals_are_those_of_the_reference(reference: dict[str, Any], name: str) -> None:
     scheduler, setting = name.split()
-    run, expected = record(NAMES.get(scheduler, scheduler), setting), published[name]
-    tasks = run.tasks
-    columns = (
-        tasks.application,
-        tasks.stage,
-        tasks.oldest,
-        tasks.jobs,
-        tasks.batch,
-        tasks.cpu,
-        tasks.gpu,
-        tasks.invoker,
-    )
-    for number, row in enumerate(expected["first_tasks"]):
-        assert [int(column[number]) for column in columns] == row[1:9]
-        assert [1e3 * tasks.start[number], 1e3 * tasks.end[number]] == pytest.approx([row[0], row[9]], abs=1e-3)
-    totals = summarize_serverless(run)
+    run, expected = record(NAMES.get(scheduler, scheduler), setting), reference[name]
+    runs = run.runs
+    first = runs.member == 0  # a row of the reference is a run, with the oldest of its requests
+    workflow = run.requests.workflow[runs.request]
+    columns = (workflow, runs.stage, runs.request, runs.batch, runs.planned, runs.cpu, runs.gpu, runs.worker)
+    found = np.array([column[first] for column in columns]).T.tolist()
+    times = 1e3 * np.array([runs.start[first], runs.end[first]]).T
+    expected_tasks = expected["first_tasks"]
+    assert len(expected_tasks) == 200
+    assert found[: len(expected_tasks)] == [row[1:9] for row in expected_tasks]
+    for number, row in enumerate(expected_tasks):
+        assert times[number].tolist() == pytest.approx([row[0], row[9]], abs=1e-3)
+    totals = summarize_serving(run)
     assert totals["tasks"] == expected["tasks"]
     assert totals["slo_hit_rate"] == pytest.approx(expected["hit"], abs=0.002)
     assert totals["cost_per_1000_requests"] == pytest.approx(expected["cost_per_1k"], rel=0.005)
@@ -129,7 +132,7 @@ def test_the_first_tasks_and_the_totals_are_the_published_ones(published: dict[s
         ("orion", "relaxed-heavy", 1.0000, 0.2492),
     ],
 )
-def test_other_published_totals_without_noise(scheduler: str, setting: str, hit: float, cost: float) -> None:
+def test_other_totals_of_the_reference_without_noise(scheduler: str, setting: str, hit: float, cost: float) -> None:
     totals = numbers(scheduler, setting)
     assert totals["slo_hit_rate"] == pytest.approx(hit, abs=0.002)
     assert totals["cost_per_1000_requests"] == pytest.approx(cost, rel=0.005)
@@ -144,10 +147,10 @@ def test_a_margin_is_what_meets_deadlines_under_noise(scheduler: str, hit: float
 
 def test_whoever_searches_the_same_way_decides_the_same() -> None:
     runs = [
-        record(name, "moderate-heavy", noise=0.08, overhead=0.001, apps="dag", seconds=1.0).tasks
+        record(name, "moderate-heavy", noise=0.08, overhead=0.001, apps="dag", seconds=1.0).runs
         for name in ("esg", "esg:search=layered", "esg:search=a-star")
     ]
-    for column in ("start", "end", "batch", "cpu", "gpu", "invoker"):
-        first, second, third = (getattr(tasks, column).tolist() for tasks in runs)
+    for column in ("start", "end", "request", "batch", "planned", "cpu", "gpu", "worker"):
+        first, second, third = (getattr(run, column).tolist() for run in runs)
         assert first == second == third
     assert len(runs[0]) > 1000

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training import EngineOptions, TrainingEngine
-from fairway.engine.training_messages import JobArrived, RoundBegan, WorkersLeft
-from fairway.engine.what_if import holds, snapshot
+from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.messages import JobArrived, RoundBegan, WorkersLeft
+from fairway.engine.training.what_if import holds, snapshot
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.profiles import IsolatedRate, PairRate, ThroughputTable
 from fairway.sim.prediction import predict
 from fairway.sim.submissions import Submission, TrainingOptions
 from fairway.sim.training import TrainingRun
+from tests.engine.training.validated import validated_engines
 
 CLUSTER = Cluster({"v100": 3, "k80": 4}, workers_per_node={"v100": 2})
 SHARING = ThroughputTable(
@@ -26,6 +28,12 @@ SHARING = ThroughputTable(
     [PairRate("x", "x", 1, "v100", 1.4, 1.4), PairRate("x", "x", 1, "k80", 0.7, 0.7)],
     source="here",
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _validated() -> Iterator[None]:
+    with validated_engines():
+        yield
 
 
 def submissions(seed: int, count: int = 16, **fields: object) -> list[Submission]:
@@ -89,9 +97,8 @@ def test_what_is_predicted_happens_when_nothing_new_comes(policy: str, seed: int
 
 def two_jobs(steps: float | None, waiting: float | None = 100.0, policy: str = "fifo") -> TrainingEngine:
     engine = TrainingEngine(Cluster({"v100": 1}), policy_of(policy), EngineOptions(10.0))
-    for name, length in (("first", steps), ("second", waiting)):
-        engine.handle(JobArrived(0.0, Job(name, {"v100": 2.0}, steps_left=length)))
-    engine.handle(RoundBegan(0.0))
+    jobs = [Job(name, {"v100": 2.0}, steps_left=length) for name, length in (("first", steps), ("second", waiting))]
+    engine.handle(0.0, [*map(JobArrived, jobs), RoundBegan()])
     return engine
 
 
@@ -154,7 +161,7 @@ def test_what_cannot_be_predicted_is_not() -> None:
     told = predict(engine, Job("huge", {"v100": 1.0}, scale_factor=2, steps_left=1.0))
     assert (told.start, told.earliest, told.latest, told.finish) == (None, None, None, None)
     assert told.basis.startswith("no prediction: no accelerator type of this cluster has as many workers")
-    engine.handle(WorkersLeft(1.0, "v100", (0,)))
+    engine.handle(1.0, [WorkersLeft("v100", (0,))])
     told = predict(engine, "second", seconds=0.2)
     assert told.start is None
     assert told.basis == "no prediction: it does not start within what can be simulated in 0.2 s"
@@ -168,12 +175,14 @@ def crowd(count: int, workers: int) -> TrainingEngine:
     draw = np.random.default_rng(1)
     cluster = Cluster(dict.fromkeys(("v100", "p100", "k80"), workers))
     engine = TrainingEngine(cluster, policy_of("max-min-fairness"), EngineOptions(360.0, 30.0))
+    jobs = []
     for number in range(count):
         rates = dict(zip(cluster.types, draw.uniform(0.1, 9.0, 3).tolist(), strict=True))
         scale, steps = int(draw.choice([1, 1, 2, 4])), float(draw.uniform(1e3, 1e5))
-        engine.handle(JobArrived(0.0, Job(f"j{number}", rates, scale, steps_left=steps)))
+        jobs.append(Job(f"j{number}", rates, scale, steps_left=steps))
+    engine.handle(0.0, [*map(JobArrived, jobs)])
     for number in range(3):
-        engine.handle(RoundBegan(360.0 * number))
+        engine.handle(360.0 * number, [RoundBegan()])
     return engine
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, insert, select, update
 
-from fairway.engine.training_messages import BeginRound, JobFinished, RoundBegan
+from fairway.allocate.registry import policy_of
+from fairway.engine.training.engine import TrainingEngine
+from fairway.engine.training.messages import BeginRound, JobArrived, JobCancelled, JobFinished, RoundBegan
 from fairway.errors import InputError
 from fairway.profiles import IsolatedRate, PairRate, ThroughputTable
 from fairway.profiles.csv_table import write_csv
@@ -17,13 +19,20 @@ from fairway.sim.replay import replay_decisions, replay_engine
 from fairway.store import Store, open_store
 from fairway.store.journal import record_decision, record_start, record_step
 from fairway.store.schema import journal
-from tests.sim.journalled import journal_a_resumed_run, journal_a_run, start_document
+from tests.engine.training.validated import validated_engines
+from tests.sim.journalled import CLUSTER, OPTIONS, jobs, journal_a_resumed_run, journal_a_run, start_document
 
 SHARING = ThroughputTable(
     tuple(IsolatedRate("x", scale, name, rate) for scale in (1, 2) for name, rate in (("fast", 2.0), ("slow", 1.0))),
     tuple(PairRate("x", "x", scale, name, 1.4, 1.4) for scale in (1, 2) for name in ("fast", "slow")),
     source="here",
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _validated() -> Iterator[None]:
+    with validated_engines():
+        yield
 
 
 @pytest.fixture
@@ -72,6 +81,40 @@ def test_profiles_are_found_again_where_jobs_share(store: Store, tmp_path: Path)
     replayed = replay_engine(store, table=SHARING)
     assert replayed is not None
     assert replayed.same
+
+
+def test_a_journal_of_an_earlier_version_is_replayed(store: Store) -> None:
+    """Written when the engine took in one event at a time: a restart, a drain, failures, a cancel and a late job."""
+    rows = json.loads((Path(__file__).parent / "stored" / "journal.json").read_text())
+    store.write(lambda connection: connection.execute(insert(journal), rows))
+    replayed = replay_engine(store)
+    assert replayed is not None
+    assert replayed.same, replayed.problem
+    kinds = [row["kind"] for row in rows]
+    assert (replayed.events, replayed.commands) == (kinds.count("event"), kinds.count("command")) == (46, 43)
+    decisions = list(replay_decisions(store))
+    assert len(decisions) == kinds.count("decision")
+    assert all(decision.same for decision in decisions), decisions
+
+
+def test_events_of_one_moment_are_replayed_however_they_were_written(store: Store) -> None:
+    """Two engines with the same past: one took in each event by itself, the other all events of a moment together."""
+    arrived = [*map(JobArrived, jobs(4))]
+    for together in (False, True):
+        store.write(record_start, "training", start_document("fifo"), at=0.0)
+        engine = TrainingEngine(CLUSTER, policy_of("fifo"), OPTIONS)
+        for now, events in ((0.0, [*arrived, RoundBegan()]), (5.0, [JobCancelled("j0"), JobCancelled("j2")])):
+            for moment in [events] if together else [[event] for event in events]:
+                store.write(record_step, now, moment, engine.handle(now, moment), at=now)
+        replayed = replay_engine(store)
+        assert replayed is not None
+        assert replayed.same, replayed.problem
+        assert (replayed.events, replayed.commands) == (7, 11)
+    store.write(record_step, 9.0, [JobCancelled("j1"), JobCancelled("j3")], [BeginRound(11.0)], at=9.0)
+    replayed = replay_engine(store)
+    assert replayed is not None
+    assert replayed.problem is not None
+    assert "JobCancelled(job='j3'), with 1 before it at that moment, was answered by BeginRound(" in replayed.problem
 
 
 def change_entry(connection: Connection, sequence: int, old: str, new: str) -> None:
@@ -126,7 +169,7 @@ def test_a_decision_that_cannot_be_made_again_is_told(store: Store) -> None:
 
 def test_an_event_that_cannot_have_happened_is_told(store: Store) -> None:
     store.write(record_start, "training", start_document("fifo"), at=0.0)
-    store.write(record_step, JobFinished(3.0, "nobody"), [], at=3.0)
+    store.write(record_step, 3.0, [JobFinished("nobody")], [], at=3.0)
     replayed = replay_engine(store)
     assert replayed is not None
     assert (replayed.events, replayed.same) == (0, False)
@@ -140,7 +183,7 @@ def test_a_journal_that_makes_no_sense_is_refused(store: Store) -> None:
     with pytest.raises(InputError, match="journal entry 1: not a start of the training engine"):
         replay_engine(store)
     store.write(record_start, "training", start_document("fifo"), at=0.0)
-    store.write(record_step, RoundBegan(1.0), [BeginRound(2.0)], at=1.0)
+    store.write(record_step, 1.0, [RoundBegan()], [BeginRound(2.0)], at=1.0)
     store.write(lambda connection: connection.execute(update(journal).where(journal.c.sequence == 4).values(cause=1)))
     with pytest.raises(InputError, match="journal entry 4: its cause, entry 1, is not the event before"):
         replay_engine(store)

@@ -12,7 +12,7 @@ from fairway.sim.arrivals import Arrivals, poisson
 from fairway.sim.failures import Failure
 from fairway.sim.scenario import Scenario
 from fairway.sim.serving import ServingOptions, simulate_serving
-from tests.sim.test_serving import SCHEDULERS, Watched, drained, requests
+from tests.sim.test_serving import PLACERS, Watched, drained, requests
 
 MODELS = {"opt": Model("opt", 4_000_000_000), "nli": Model("nli", 2_000_000_000)}
 
@@ -115,7 +115,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
     assert first.events == again.events
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("scheduler", PLACERS)
 @pytest.mark.parametrize("failures", [(), (Failure(1, 8.0, 20.0), Failure(0, 25.0))])
 def test_every_request_is_answered_once_and_nothing_stays(scheduler: str, failures: tuple[Failure, ...]) -> None:
     options = ServingOptions(seed=1, noise=0.3, discard=0.0, keep_runs=True, failures=failures)
@@ -124,12 +124,12 @@ def test_every_request_is_answered_once_and_nothing_stays(scheduler: str, failur
     assert (np.array(world.recorder.outcome) == RequestOutcome.COMPLETED).all()
     assert set(world.replies.values()) == {1}
     drained(world)
-    record = world.recorder
-    sizes = np.array([entry[8] for entry in record._runs])
-    assert sizes.max() > 1
-    assert sum(map(sum, record.found)) == len(sizes)
-    own = np.array([entry[7] - entry[6] for entry in record._runs]) / sizes
-    assert own.sum() == pytest.approx(sum(record.busy_seconds))
-    assert np.all(np.array(record.cut_short) >= 0)
-    more = len(sizes) - round((1 / sizes).sum())
-    assert sum(record.along) <= more if failures else sum(record.along) == more
+    recorder = world.recorder
+    runs = recorder._run_columns()
+    assert runs.batch.max() > 1
+    assert sum(map(sum, recorder.found)) == len(runs)
+    own = (runs.end - runs.start) / runs.batch
+    assert own.sum() == pytest.approx(sum(recorder.busy_seconds))
+    assert np.all(np.array(recorder.cut_short) >= 0)
+    more = len(runs) - round((1 / runs.batch).sum())
+    assert sum(recorder.along) <= more if failures else sum(recorder.along) == more

@@ -1,6 +1,7 @@
-"""Mean slow-downs of an independent simulation of the algorithm, on the same arrivals: a few points, three seeds.
+"""Mean slow-downs of a reference simulation of the algorithm that was written separately: a few points, three seeds.
 
-The whole table, and the authors' own numbers, are in `benchmarks.serving_golden`.
+The arrivals are the same. The whole table (`tests/fixtures/compass_edge`) and the authors' own numbers are compared
+in `benchmarks.serving_golden`.
 """
 
 from __future__ import annotations

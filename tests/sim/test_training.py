@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from pathlib import Path
 
@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from fairway.cluster import Cluster
+from fairway.engine.training.engine import TrainingEngine
+from fairway.engine.training.messages import Command, Event
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.profiles import IsolatedRate, PairRate, ThroughputTable
@@ -21,8 +23,16 @@ from fairway.sim.workload import Workload
 from fairway.traces import read_openb_nodes
 from fairway.traces.generate import generate
 from fairway.traces.generate_options import parse_generate
+from tests.engine.training.validated import validated_engines
+from tests.figures import openb_nodes, openb_pods
 
 ONE = Cluster({"v100": 1}, prices={"v100": 3.6})
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _validated() -> Iterator[None]:
+    with validated_engines():
+        yield
 
 
 def submission(name: str, arrival: float, steps: float, scale: int = 1, rate: float = 1.0) -> Submission:
@@ -53,6 +63,25 @@ def test_first_in_first_out_on_one_worker() -> None:
     assert record.leases.steps.tolist() == pytest.approx([500.0, 50.0])
     assert record.leases.workers.tolist() == [0, 0]
     assert record.jobs.preemptions.tolist() == [0, 0]
+
+
+def test_jobs_that_come_at_one_moment_arrive_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    handle, moments = TrainingEngine.handle, []
+
+    def noted(engine: TrainingEngine, now: float, events: Sequence[Event]) -> list[Command]:
+        moments.append((now, [type(event).__name__ for event in events]))
+        return handle(engine, now, events)
+
+    monkeypatch.setattr(TrainingEngine, "handle", noted)
+    coming = [("a", 0.0), ("b", 0.0), ("c", 100.0), ("d", 100.0), ("e", 200.0)]
+    record = run([submission(name, arrival, 10.0) for name, arrival in coming])
+    assert [moment for moment in moments if "JobArrived" in moment[1]] == [
+        (0.0, ["JobArrived"] * 2),
+        (100.0, ["JobArrived"] * 2),
+        (200.0, ["JobArrived"]),
+    ]
+    assert record.jobs.arrival.tolist() == [arrival for _, arrival in coming]
+    assert record.jobs.finish.tolist() == pytest.approx([10.0, 20.0, 110.0, 120.0, 210.0])
 
 
 def test_every_start_from_a_checkpoint_costs_the_restart_time() -> None:
@@ -149,13 +178,27 @@ def test_a_round_of_no_length_is_refused() -> None:
         run([submission("a", 0.0, 1.0)], round_seconds=0.0)
 
 
-@pytest.mark.slow
-def test_the_published_pods_of_alibaba_run_on_its_published_nodes(shared_data: Path) -> None:
-    nodes = read_openb_nodes(shared_data / "alibaba-2023/openb_node_list_gpu_node.csv").cluster()
-    workload = Workload(trace=str(shared_data / "alibaba-2023/openb_pod_list_default.csv"))
+def check_pods_take_as_long_as_they_did(workload: Workload, tmp_path: Path, pods: int) -> None:
+    node_list = tmp_path / "nodes.csv"
+    node_list.write_text(openb_nodes())
+    nodes = read_openb_nodes(node_list).cluster()
     record = simulate_training(workload.submissions(nodes), nodes, "fifo", TrainingOptions(round_seconds=3600.0))
-    assert len(record.jobs) == 6203
+    assert len(record.jobs) == pods
     assert (record.jobs.outcome == Outcome.COMPLETED).all()
     # There is always room, so every job takes as long as it did.
     expected = [s.job.steps_left for s in workload.submissions(nodes)]
     assert (record.jobs.finish - record.jobs.arrival).tolist() == pytest.approx(expected, abs=1e-3)
+
+
+def test_every_tenth_of_the_published_pods_of_alibaba_runs_on_its_published_nodes(tmp_path: Path) -> None:
+    pods = tmp_path / "pods.csv"
+    pods.write_text(openb_pods())
+    check_pods_take_as_long_as_they_did(Workload(trace=str(pods)), tmp_path, 618)
+
+
+@pytest.mark.slow
+def test_the_published_pods_of_alibaba_run_on_its_published_nodes(
+    shared_data: Callable[[str], Path], tmp_path: Path
+) -> None:
+    pods = shared_data("alibaba-2023/openb_pod_list_default.csv")
+    check_pods_take_as_long_as_they_did(Workload(trace=str(pods)), tmp_path, 6203)

@@ -15,6 +15,7 @@ from fairway.profiles import IsolatedRate, ThroughputTable, catalog
 from fairway.sim.submissions import Submission
 from fairway.sim.workload import Workload, submissions_of
 from fairway.traces import TraceJob, parse_generate, read_openb_nodes, read_trace
+from tests.figures import openb_nodes, openb_pods
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CLUSTER = Cluster({"v100": 4, "k80": 8})
@@ -206,11 +207,13 @@ def test_the_example_trace_is_what_the_generator_draws() -> None:
         assert other.deadline == pytest.approx(one.deadline, rel=1e-2)
 
 
-def test_the_published_pods_can_be_submitted_to_the_published_nodes(shared_data: Path) -> None:
-    cluster = read_openb_nodes(shared_data / "alibaba-2023" / "openb_node_list_gpu_node.csv").cluster()
-    workload = Workload(trace=str(shared_data / "alibaba-2023" / "openb_pod_list_default.csv"))
-    submitted = list(workload.submissions(cluster))
-    assert len(submitted) == 8152 - 1088 - 861
+def test_published_pods_can_be_submitted_to_the_published_nodes(tmp_path: Path) -> None:
+    nodes, pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
+    nodes.write_text(openb_nodes())
+    pods.write_text(openb_pods())
+    cluster = read_openb_nodes(nodes).cluster()
+    submitted = list(Workload(trace=str(pods)).submissions(cluster))
+    assert len(submitted) == 816 - 97 - 101
     assert all(each.job.steps_left for each in submitted)
     assert all(each.job.throughputs == dict.fromkeys(cluster.types, 1.0) for each in submitted)
     arrivals = [each.arrival for each in submitted]

@@ -9,7 +9,7 @@ from threading import Thread
 
 from sqlalchemy import Connection
 
-from fairway.engine.training_messages import Grant, JobFinished, RoundBegan
+from fairway.engine.training.messages import Grant, JobFinished, RoundBegan
 from fairway.store import Store, open_store
 from fairway.store.job_changes import change_job, record_checkpoint
 from fairway.store.journal import record_step
@@ -35,14 +35,14 @@ def start(connection: Connection, job: str, workers: Sequence[int]) -> int:
     grant = Grant(number, (job,), "v100", tuple(workers), until=9.0)
     grant_lease(connection, grant, at=2.0)
     change_job(connection, job, JobState.RUNNING, at=2.0, lease=number)
-    record_step(connection, RoundBegan(2.0), [grant, grant], at=2.0)
+    record_step(connection, 2.0, [RoundBegan()], [grant, grant], at=2.0)
     return number
 
 
 def finish(connection: Connection, job: str, lease: int) -> None:
     change_job(connection, job, JobState.SUCCEEDED, at=3.0, lease=lease)
     end_lease(connection, lease, at=3.0)
-    record_step(connection, JobFinished(3.0, job), [], at=3.0)
+    record_step(connection, 3.0, [JobFinished(job)], [], at=3.0)
 
 
 def train_for_ever(store: Store, worker: int) -> None:

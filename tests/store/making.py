@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairway.engine.training_messages import Grant
+from fairway.engine.training.messages import Grant
 from fairway.store import Store
 from fairway.store.job_changes import change_job
 from fairway.store.leases import grant_lease, last_lease

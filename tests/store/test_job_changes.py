@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
 
-from fairway.engine.training_messages import Grant
+from fairway.engine.training.messages import Grant
 from fairway.errors import InputError
 from fairway.store import Store, open_store
 from fairway.store.errors import HeldError, IllegalChangeError, StoreError, UnknownError

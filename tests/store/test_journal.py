@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +17,8 @@ from fairway.allocate.problem import Problem
 from fairway.allocate.problem_file import parse_problem
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training import EngineOptions, TrainingEngine
-from fairway.engine.training_messages import BeginRound, Command, Event, JobArrived, JobFinished, RoundBegan
+from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.messages import BeginRound, Command, Event, JobArrived, JobFinished, RoundBegan
 from fairway.errors import InputError
 from fairway.jobs import Entity, Job, Pair
 from fairway.store import Store, open_store
@@ -34,7 +35,7 @@ from fairway.store.journal import (
     trim_journal,
 )
 from fairway.store.records import Reason
-from tests.engine.driver import CheckedDriver
+from tests.engine.training.driver import CheckedDriver
 
 CLUSTER = Cluster({"fast": 2, "slow": 2}, prices={"fast": 2.0, "slow": 1.0})
 
@@ -55,8 +56,8 @@ def jobs(count: int) -> list[Job]:
 
 def test_entries_are_numbered_in_order_and_name_their_cause(store: Store) -> None:
     started = store.write(record_start, "training", {"policy": "fifo"}, at=1.0)
-    event, commands = JobArrived(1.0, jobs(1)[0]), [BeginRound(1.0), BeginRound(2.0)]
-    step = store.write(record_step, event, commands, at=2.0)
+    event, commands = JobArrived(jobs(1)[0]), [BeginRound(1.0), BeginRound(2.0)]
+    step = store.write(record_step, 1.5, [event], commands, at=2.0)
     last = store.write(record_decision, {"policy": "fifo", "problem": {}}, at=3.0, cause=step)
     assert (started, step, last, store.read(last_sequence)) == (1, 2, 5, 5)
     entries = store.read(read_journal)
@@ -68,19 +69,22 @@ def test_entries_are_numbered_in_order_and_name_their_cause(store: Store) -> Non
         (5, "decision", "fifo", 2),
     ]
     assert [entry.message for entry in entries[1:4]] == [event, *commands]
+    assert entries[1].happened == (1.5, event)
     with pytest.raises(InputError, match="journal entry 1 is a start and holds no message"):
         _ = entries[0].message
+    with pytest.raises(InputError, match="journal entry 3 is a command and holds no event"):
+        _ = entries[2].happened
 
 
 def test_the_journal_is_read_on_from_a_number_by_kind_and_in_parts(store: Store) -> None:
     for time in range(10):
-        store.write(record_step, RoundBegan(float(time)), [BeginRound(time + 1.0)], at=float(time))
+        store.write(record_step, float(time), [RoundBegan()], [BeginRound(time + 1.0)], at=float(time))
     read: list[Entry] = []
     while part := store.read(read_journal, after=read[-1].sequence if read else 0, limit=3):
         read += part
     assert [entry.sequence for entry in read] == list(range(1, 21))
     events = store.read(read_journal, kinds=["event"], after=4)
-    assert [entry.message for entry in events] == [RoundBegan(float(time)) for time in range(2, 10)]
+    assert [entry.happened for entry in events] == [(float(time), RoundBegan()) for time in range(2, 10)]
     newest = store.read(last_entry, "command")
     assert newest is not None
     assert newest.message == BeginRound(10.0)
@@ -92,22 +96,22 @@ def test_the_journal_is_read_on_from_a_number_by_kind_and_in_parts(store: Store)
 def test_numbers_go_on_after_forgetting_and_reopening(url: str) -> None:
     with open_store(url) as store:
         for time in range(3):
-            store.write(record_step, RoundBegan(float(time)), [], at=1.0)
+            store.write(record_step, float(time), [RoundBegan()], [], at=1.0)
         assert store.write(trim_journal, before=4) == 3
     with open_store(url) as store:
-        assert store.write(record_step, RoundBegan(9.0), [], at=2.0) == 4
+        assert store.write(record_step, 9.0, [RoundBegan()], [], at=2.0) == 4
         assert [entry.sequence for entry in store.read(read_journal)] == [4]
 
 
 def test_a_step_that_fails_leaves_no_gap_and_no_event(store: Store) -> None:
     def fail(connection: Connection) -> None:
-        record_step(connection, RoundBegan(1.0), [BeginRound(2.0)], at=1.0)
+        record_step(connection, 1.0, [RoundBegan()], [BeginRound(2.0)], at=1.0)
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError):
         store.write(fail)
     assert store.read(read_journal) == []
-    assert store.write(record_step, RoundBegan(2.0), [], at=2.0) == 1
+    assert store.write(record_step, 2.0, [RoundBegan()], [], at=2.0) == 1
 
 
 @pytest.mark.parametrize("policy", ["max-min-fairness", "fifo"])
@@ -116,9 +120,9 @@ def test_an_engine_that_hears_the_journal_does_the_same_again(store: Store, poli
     driver = CheckedDriver(CLUSTER, policy, options)
     handle = driver.engine.handle
 
-    def journalled(event: Event) -> list[Command]:
-        commands = handle(event)
-        store.write(record_step, event, commands, at=0.0)
+    def journalled(now: float, events: Sequence[Event]) -> list[Command]:
+        commands = handle(now, events)
+        store.write(record_step, now, events, commands, at=0.0)
         return commands
 
     driver.engine.handle = journalled  # type: ignore[method-assign]
@@ -131,7 +135,8 @@ def test_an_engine_that_hears_the_journal_does_the_same_again(store: Store, poli
     for entry in entries:
         if entry.kind == "event":
             said = [other.message for other in entries if other.cause == entry.sequence]
-            assert engine.handle(entry.message) == said  # type: ignore[arg-type]
+            now, event = entry.happened
+            assert engine.handle(now, [event]) == said
 
 
 def example_problem(count: int, *, pairs: bool = True) -> Problem:

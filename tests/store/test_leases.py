@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from sqlalchemy import Connection, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from fairway.engine.training_messages import Grant
+from fairway.engine.training.messages import Grant
 from fairway.errors import InputError
 from fairway.store import Store, open_store, schema
 from fairway.store.errors import ConflictError, HeldError, IllegalChangeError, StoreError, UnknownError

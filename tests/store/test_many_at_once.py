@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairway.engine.training_messages import BeginRound, Grant, JobFinished, RoundBegan
+from fairway.engine.training.messages import BeginRound, Grant, JobFinished, RoundBegan
 from fairway.store import Store
 from fairway.store.job_changes import (
     change_job,
@@ -13,7 +13,7 @@ from fairway.store.job_changes import (
     request_cancel,
     run_jobs,
 )
-from fairway.store.journal import read_journal, record_decision, record_step, record_steps, trim_decisions
+from fairway.store.journal import Step, read_journal, record_decision, record_step, record_steps, trim_decisions
 from fairway.store.leases import lease_numbered, plan_leases
 from fairway.store.queries import job_history, jobs_taken_back, snapshot
 from fairway.store.records import MeasuredRate
@@ -83,8 +83,12 @@ def test_jobs_that_were_taken_back_are_found(store: Store) -> None:
 
 
 def test_many_steps_are_written_as_if_one_by_one(store: Store) -> None:
-    steps = [(RoundBegan(1.0), [BeginRound(2.0), BeginRound(3.0)]), (JobFinished(2.0, "a"), []), (RoundBegan(3.0), [])]
-    store.write(record_step, RoundBegan(0.0), [BeginRound(1.0)], at=1.0)
+    steps = [
+        Step(1.0, [RoundBegan()], [BeginRound(2.0), BeginRound(3.0)]),
+        Step(2.0, [JobFinished("a"), JobFinished("b"), RoundBegan()], [BeginRound(4.0)]),
+        Step(3.0, [RoundBegan()], []),
+    ]
+    store.write(record_step, 0.0, [RoundBegan()], [BeginRound(1.0)], at=1.0)
     assert store.write(record_steps, steps, at=2.0) == 3
     store.write(record_steps, [], at=2.0)
     entries = store.read(read_journal)
@@ -96,14 +100,19 @@ def test_many_steps_are_written_as_if_one_by_one(store: Store) -> None:
         (5, "command", 3),
         (6, "event", None),
         (7, "event", None),
+        (8, "event", None),
+        (9, "command", 8),
+        (10, "event", None),
     ]
-    assert [entry.message for entry in entries[2:5]] == [RoundBegan(1.0), BeginRound(2.0), BeginRound(3.0)]
+    assert [entry.message for entry in entries[2:5]] == [RoundBegan(), BeginRound(2.0), BeginRound(3.0)]
+    happened = [entry.happened for entry in entries if entry.kind == "event"]
+    assert [now for now, _ in happened] == [0.0, 1.0, 2.0, 2.0, 2.0, 3.0]
 
 
 def test_only_the_newest_decisions_are_kept(store: Store) -> None:
     for number in range(5):
         store.write(record_decision, {"policy": f"p{number}"}, at=1.0)
-        store.write(record_step, RoundBegan(float(number)), [], at=1.0)
+        store.write(record_step, float(number), [RoundBegan()], [], at=1.0)
     assert store.write(trim_decisions, keep=9) == 0
     assert store.write(trim_decisions, keep=2) == 3
     assert [entry.name for entry in store.read(read_journal, kinds=["decision"])] == ["p3", "p4"]

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.engine import training_messages
-from fairway.engine.training_messages import Command, Event, Grant, JobArrived, RateMeasured, WorkersLeft
+from fairway.engine.training import messages as training_messages
+from fairway.engine.training.messages import Command, Event, Grant, JobArrived, RateMeasured, WorkersLeft
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.store.columns import json_text
-from fairway.store.messages import COMMANDS, EVENTS, command_of, document_of, event_of
+from fairway.store.messages import COMMANDS, EVENTS, command_document, command_of, event_document, event_of
 
 NUMBERS = st.floats(allow_nan=False)
 AMOUNTS = st.floats(0, 1e300)
@@ -64,22 +64,26 @@ def test_all_messages_of_the_engine_are_known() -> None:
 def test_every_message_comes_back_as_it_was(kind: type, data: st.DataObject) -> None:
     hints = get_type_hints(kind)
     message = kind(**{member.name: data.draw(BY_TYPE[hints[member.name]]) for member in fields(kind)})
-    document = json.loads(json_text(document_of(message)))
-    back = event_of(document) if kind.__name__ in EVENTS else command_of(document)
+    if kind.__name__ in EVENTS:
+        time = data.draw(NUMBERS)
+        then, back = event_of(json.loads(json_text(event_document(time, message))))
+        assert then == time
+    else:
+        back = command_of(json.loads(json_text(command_document(message))))
     assert back == message
     assert type(back) is kind
 
 
 def test_numbers_of_numpy_become_plain_ones() -> None:
     grant = Grant(np.int64(1), ("a",), "v100", (np.int64(2), 3), np.float64("inf"), np.True_, False)  # type: ignore[arg-type]
-    assert command_of(json.loads(json_text(document_of(grant)))) == Grant(1, ("a",), "v100", (2, 3), float("inf"))
+    assert command_of(json.loads(json_text(command_document(grant)))) == Grant(1, ("a",), "v100", (2, 3), float("inf"))
 
 
 def test_a_document_is_readable() -> None:
-    assert document_of(WorkersLeft(3.5, "v100", (1, 2))) == {
+    assert event_document(3.5, WorkersLeft("v100", (1, 2))) == {
         "type": "WorkersLeft", "time": 3.5, "accelerator": "v100", "workers": [1, 2], "drain": False,
     }  # fmt: skip
-    arrived = document_of(JobArrived(0.0, Job("a", {"v100": 1.0})))
+    arrived = event_document(0.0, JobArrived(Job("a", {"v100": 1.0})))
     assert arrived["job"]["throughputs"] == {"v100": 1.0}
 
 
@@ -97,4 +101,4 @@ def test_what_is_no_message_is_refused(document: dict[str, Any], message: str) -
     with pytest.raises(InputError, match=message):
         event_of(document)
     with pytest.raises(TypeError, match="set cannot stand in a message"):
-        document_of(RateMeasured(1.0, ("a",), "v100", {1.0}))  # type: ignore[arg-type]
+        event_document(1.0, RateMeasured(("a",), "v100", {1.0}))  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.engine.training_messages import Grant, RoundBegan
+from fairway.engine.training.messages import Grant, RoundBegan
 from fairway.errors import InputError
 from fairway.store import Store
 from fairway.store.errors import UnknownError
@@ -82,7 +82,7 @@ def test_a_snapshot_holds_what_has_not_ended_and_no_more(store: Store) -> None:
     store.write(plan_lease, Grant(held + 5, (waits,), "v100", (0,), 9.0), at=4.0)
     for job in (over, runs):
         store.write(record_rates, [job], "v100", [2.0], at=4.0)
-    store.write(record_step, RoundBegan(1.0), [], at=4.0)
+    store.write(record_step, 1.0, [RoundBegan()], [], at=4.0)
     found = store.read(snapshot)
     assert [(job.id, job.state) for job in found.jobs] == [(waits, JobState.QUEUED), (runs, JobState.RUNNING)]
     assert [(attempt.job, attempt.lease) for attempt in found.attempts] == [(runs, held)]

@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 
 from fairway.errors import InputError
+from fairway.jobs.description import job_of
 from fairway.store import Store, schema
 from fairway.store.errors import ConflictError
 from fairway.store.job_changes import job_named
@@ -71,6 +72,27 @@ def test_a_key_that_is_sent_again_finds_the_same_job(store: Store) -> None:
     twice = store.write(submit, [Submission(spec=SPEC, idempotency_key="l")] * 2, at=4.0)
     assert twice[0] == twice[1]
     assert len(store.read(list_jobs).jobs) == 2
+
+
+def test_a_key_from_before_descriptions_had_one_form_finds_the_same_job(store: Store) -> None:
+    written = {"run": "x", "priority": 2, "slo": "1h", "resources": {"accelerators": ["V100:2"]}, "retries": None}
+    old = Submission(spec=written, weight=2.0, submitted_by="ann", idempotency_key="k")
+    (before,) = store.write(submit, [old], at=1.0)
+    again = Submission.of(job_of(written, "job"), team=None, submitted_by="ann", idempotency_key="k")
+    assert store.write(submit, [again], at=2.0) == [before]
+    for other in ({"slo": "2h"}, {"name": "x"}, {"priority": 3}, {"run": "y"}):
+        job = Submission.of(job_of(written | other, "job"), team=None, submitted_by="ann", idempotency_key="k")
+        with pytest.raises(ConflictError, match="was used for job 'job-1' with other content"):
+            store.write(submit, [job], at=3.0)
+
+
+def test_a_submission_of_a_description_has_what_it_says(store: Store) -> None:
+    job = job_of({"run": "x", "name": "resnet", "weight": 2, "steps": 50, "team": "speech"}, "job")
+    submission = Submission.of(job, team="vision", submitted_by="ann")
+    (record,) = store.write(submit, [submission], at=1.0)
+    assert (record.name, record.team, record.weight, record.steps, record.steps_left) == ("resnet", "vision", 2, 50, 50)
+    assert record.spec == job.document()
+    assert record == submission.record(1, at=1.0)
 
 
 @pytest.mark.parametrize("changed", [{"spec": {}}, {"weight": 2.0}, {"team": "u"}, {"steps": 5.0}, {"id": "x"}])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fairway.errors import InputError
 from fairway.traces import SkippedRow, TraceJob, parse_trace, read_trace
+from tests.figures import gavel_trace, gavel_traces
 
 SEVEN = "LM (batch size 5)\trun\t--steps\t1\t900\t0.5\t4"
 TEN = "LM (batch size 5)\trun\tdir\t--steps\t1\t900\t4\t5\t-1.000000\t0.5"
@@ -84,28 +86,30 @@ def test_a_missing_column_and_times_that_go_back_are_errors_of_the_file(text: st
 
 
 @pytest.mark.parametrize(
-    ("file", "gangs", "last"),
+    ("name", "gangs", "last"),
     [
-        ("gavel/traces/artifact_evaluation.trace", {1: 12, 2: 3}, 0.0),
-        ("gavel/traces/max_min_fairness.trace", {1: 59, 2: 19, 4: 18}, 46317.0),
-        ("gavel/traces/minimize_makespan.trace", {1: 71, 2: 6, 4: 23}, 0.0),
-        ("gavel/traces/msr_2869ce_7col.trace", {1: 65, 2: 6, 4: 11, 8: 379, 16: 2, 32: 70}, 8141054.0),
-        ("gavel/traces/small_test.trace", None, 0.0),
-        ("gavel-golden/traces/gen_multi_100_lam2700_seed11.trace", None, 237569.0),
-        ("gavel-golden/traces/gen_single_120_lam1500_seed7.trace", {1: 120}, 179901.0),
-        ("gavel-golden/traces/gen_single_120_lam1500_seed8.trace", {1: 120}, 161749.0),
-        ("gavel-golden/traces/medium_test.trace", None, 0.0),
-        ("gavel-golden/traces/minimize_makespan.trace", {1: 71, 2: 6, 4: 23}, 0.0),
-        ("gavel-golden/traces/small_test.trace", None, 0.0),
+        ("artifact_evaluation", {1: 12, 2: 3}, 0.0),
+        ("max_min_fairness", {1: 59, 2: 19, 4: 18}, 46317.0),
+        ("minimize_makespan", {1: 71, 2: 6, 4: 23}, 0.0),
+        ("msr_2869ce_7col", {1: 65, 2: 6, 4: 11, 8: 379, 16: 2, 32: 70}, 8141054.0),
+        ("small_test", {1: 17, 2: 3}, 0.0),
+        ("gen_multi_100_lam2700_seed11", {1: 82, 2: 7, 4: 11}, 237569.0),
+        ("gen_single_120_lam1500_seed7", {1: 120}, 179901.0),
+        ("gen_single_120_lam1500_seed8", {1: 120}, 161749.0),
+        ("medium_test", {1: 20}, 0.0),
     ],
 )
-def test_the_published_traces_are_read_in_full(
-    shared_data: Path, file: str, gangs: dict[int, int] | None, last: float
-) -> None:
-    trace = read_trace(shared_data / file)
+def test_the_published_traces_are_read_in_full(name: str, gangs: dict[int, int], last: float) -> None:
+    trace = parse_trace(gavel_trace(name), name)
     assert trace.format == "gavel"
     assert trace.skipped == ()
-    assert len(trace.jobs) == (shared_data / file).read_text().count("\n")
-    assert gangs is None or Counter(job.scale_factor for job in trace.jobs) == gangs
+    assert Counter(job.scale_factor for job in trace.jobs) == gangs
     assert trace.jobs[-1].arrival == last
     assert all(job.slo is None and job.total_steps for job in trace.jobs)
+
+
+def test_the_files_themselves_hold_these_jobs(shared_data: Callable[[str], Path]) -> None:
+    for name in gavel_traces():
+        ours = name.startswith("gen_") or name == "medium_test"
+        file = shared_data(f"{'gavel-golden' if ours else 'gavel'}/traces/{name}.trace")
+        assert read_trace(file).jobs == parse_trace(gavel_trace(name), name).jobs

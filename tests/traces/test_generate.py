@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
 from fairway.errors import InputError
-from fairway.profiles import IsolatedRate, ThroughputTable, catalog, read_table
-from fairway.traces import JOB_TABLE, GeneratorOptions, TraceJob, generate, parse_generate, read_trace
+from fairway.profiles import IsolatedRate, ThroughputTable, catalog
+from fairway.traces import JOB_TABLE, GeneratorOptions, TraceJob, generate, parse_generate, parse_trace
+from tests.figures import gavel_rates, gavel_trace
 
 # What the original generator draws for seed 0 and 900 s between arrivals.
 SINGLE = """\
@@ -25,20 +25,13 @@ MULTI = SINGLE.replace("1 68344.350 1646636.276", "8 68344.350 17484476.261").re
 )
 
 
-@pytest.fixture(scope="module")
-def published(shared_data: Path) -> ThroughputTable:
-    return read_table(shared_data / "gavel" / "simulation_throughputs.json")
-
-
 def printed(job: TraceJob) -> str:
     return f"{job.arrival:.3f} {job.job_type} {job.scale_factor} {job.duration_seconds:.3f} {job.total_steps:.3f}"
 
 
 @pytest.mark.parametrize(("multi_gpu", "expected"), [(False, SINGLE), (True, MULTI)])
-def test_the_draws_are_those_of_the_original_to_every_printed_digit(
-    published: ThroughputTable, multi_gpu: bool, expected: str
-) -> None:
-    jobs = generate(GeneratorOptions(900, multi_gpu=multi_gpu), published)
+def test_the_draws_are_those_of_the_original_to_every_printed_digit(multi_gpu: bool, expected: str) -> None:
+    jobs = generate(GeneratorOptions(900, multi_gpu=multi_gpu), gavel_rates())
     assert "\n".join(map(printed, islice(jobs, 5))) == expected
 
 
@@ -50,10 +43,9 @@ def test_the_catalog_gives_the_same_jobs_with_steps_to_four_digits() -> None:
 
 
 @pytest.mark.parametrize(("seed", "lam", "gangs"), [(7, 1500, "single_120"), (8, 1500, "single_120")])
-def test_the_gaps_are_those_of_traces_written_by_the_original(
-    shared_data: Path, seed: int, lam: int, gangs: str
-) -> None:
-    trace = read_trace(shared_data / "gavel-golden" / "traces" / f"gen_{gangs}_lam{lam}_seed{seed}.trace")
+def test_the_gaps_are_those_of_traces_written_by_the_original(seed: int, lam: int, gangs: str) -> None:
+    name = f"gen_{gangs}_lam{lam}_seed{seed}"
+    trace = parse_trace(gavel_trace(name), name)
     # The original's trace writer seeds its gaps with seed + 1, its simulator with seed + 3; the file has whole seconds.
     jobs = generate(GeneratorOptions(lam, jobs=len(trace.jobs), seed=seed - 2), catalog.builtin())
     assert [math.floor(job.arrival) for job in jobs] == [job.arrival for job in trace.jobs]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fairway.errors import InputError
-from fairway.traces import SkippedRow, TraceJob, parse_trace, read_openb_nodes, read_trace
+from fairway.traces import GpuNodes, SkippedRow, TraceJob, parse_trace, read_openb_nodes, read_trace
+from tests.figures import openb_nodes, openb_pods
 
 HEADER = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
@@ -68,8 +70,17 @@ def test_a_header_without_a_column_is_an_error() -> None:
         parse_trace('"' + HEADER, "pods.csv", "openb")
 
 
-def test_the_published_pods_are_read_or_reported_every_one(shared_data: Path) -> None:
-    trace = read_trace(shared_data / "alibaba-2023" / "openb_pod_list_default.csv")
+def test_every_tenth_of_the_published_pods_is_read_or_reported() -> None:
+    trace = parse_trace(openb_pods(), "pods.csv")
+    assert len(trace.jobs) + len(trace.skipped) == 816
+    assert trace.skipped_by_reason == {"asks for no GPU": 97, NEVER: 101}
+    assert Counter(job.scale_factor for job in trace.jobs) == {1: 610, 2: 1, 4: 2, 8: 5}
+    assert any(job.gpu_fraction < 1 for job in trace.jobs)
+    assert "97 × asks for no GPU" in trace.summary()
+
+
+def test_the_published_pods_are_read_or_reported_every_one(shared_data: Callable[[str], Path]) -> None:
+    trace = read_trace(shared_data("alibaba-2023/openb_pod_list_default.csv"))
     assert len(trace.jobs) + len(trace.skipped) == 8152
     assert trace.skipped_by_reason == {"asks for no GPU": 1088, NEVER: 861}
     assert Counter(job.scale_factor for job in trace.jobs).keys() == {1, 2, 4, 8}
@@ -77,8 +88,14 @@ def test_the_published_pods_are_read_or_reported_every_one(shared_data: Path) ->
     assert "1088 × asks for no GPU" in trace.summary()
 
 
-def test_the_published_nodes_have_6212_gpus(shared_data: Path) -> None:
-    nodes = read_openb_nodes(shared_data / "alibaba-2023" / "openb_node_list_gpu_node.csv")
+@pytest.fixture
+def nodes(tmp_path: Path) -> GpuNodes:
+    file = tmp_path / "nodes.csv"
+    file.write_text(openb_nodes())
+    return read_openb_nodes(file)
+
+
+def test_the_published_nodes_have_6212_gpus(nodes: GpuNodes) -> None:
     assert nodes.workers == {
         "P100": 265,
         "G3": 312,
@@ -113,3 +130,7 @@ def test_a_node_list_that_cannot_be_used_is_refused(tmp_path: Path, text: str, m
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         read_openb_nodes(path)
+
+
+def test_the_node_list_itself_holds_these_nodes(shared_data: Callable[[str], Path], nodes: GpuNodes) -> None:
+    assert read_openb_nodes(shared_data("alibaba-2023/openb_node_list_gpu_node.csv")) == nodes

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fairway.errors import InputError
 from fairway.traces.requests import parse_requests, read_requests
+from tests.figures import genai_requests
 
 PLAIN = "arrival_seconds,workflow,seconds\n5,b,0.5\n1,a,\n3,a,oops\n4,,1\n"
 
@@ -37,11 +39,17 @@ def test_what_is_no_trace_is_refused(text: str, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
-def test_the_published_requests_are_read(shared_data: Path) -> None:
-    path = shared_data / "alibaba-genai-2026" / "lora_request_trace.csv"
-    if not path.is_file():
-        pytest.skip(f"no file {path}")
-    trace = read_requests(path)
+def test_every_50th_of_the_published_requests_is_read() -> None:
+    trace = parse_requests(genai_requests(), "requests.csv")
+    assert len(trace) == 268
+    assert len(trace.names) == 31
+    assert [row.reason for row in trace.skipped] == ["ran for 0 seconds"] * 9
+    assert (trace.seconds > 0).all()
+    assert (trace.arrival[1:] >= trace.arrival[:-1]).all()
+
+
+def test_the_published_requests_are_read(shared_data: Callable[[str], Path]) -> None:
+    trace = read_requests(shared_data("alibaba-genai-2026/lora_request_trace.csv"))
     assert len(trace) == 13390
     assert len(trace.names) == 75
     assert len(trace.skipped) == 9

@@ -1,4 +1,4 @@
-"""Workflow graphs: what is refused, and what follows from a graph alone, with the published ranks and bounds."""
+"""Workflow graphs: what is refused, and what follows from a graph alone, with ranks and bounds worked out by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def graph(edges: list[tuple[str, str]], names: str = "abcd", seconds: float = 1.
     ],
     ids=lambda value: value.name if isinstance(value, Workflow) else "",
 )
-def test_upward_ranks_and_their_order_are_the_published_ones(
+def test_upward_ranks_and_their_order_are_those_worked_out_by_hand(
     workflow: Workflow, milliseconds: list[float], order: list[int]
 ) -> None:
     seconds = [stage.seconds_on("gpu") for stage in workflow.stages]

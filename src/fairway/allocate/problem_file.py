@@ -19,7 +19,7 @@ from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
 from fairway.documents import A_NAME, Form, Path, about, shown, written
 from fairway.errors import InputError
-from fairway.jobs import Entity, Job, Name, Pair
+from fairway.jobs.job import Entity, Job, Name, Pair
 
 _MOST_WORKERS = 10**9
 _AMOUNTS = 1e-30, 1e15

@@ -38,7 +38,7 @@ def ls(
     address: Address = None,
     token: Token = None,
 ) -> None:
-    """List jobs: those that wait or run, or others if so asked.
+    """List the jobs that wait or run, or others by the options.
 
     The time is how long a job waits or, once it was started, runs; of a job that has ended, how long it took.
 
@@ -85,6 +85,6 @@ def _shown(jobs: list[Job], more: bool) -> RenderableType:
     from fairway.cli.job_table import job_table
 
     if not jobs:
-        return Text("no such jobs; 'fairway ls --all' lists those that have ended as well")
+        return Text("no such jobs; 'fairway ls --all' lists the jobs that have ended as well")
     table = job_table(jobs, time.time())
     return Group(table, Text("… and more: see --limit", style="dim")) if more else table

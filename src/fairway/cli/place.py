@@ -64,9 +64,9 @@ def place(
     import numpy as np
 
     from fairway.place.problem_file import parse_placement
-    from fairway.place.registry import scheduler_of
+    from fairway.place.registry import placer_of
 
-    chosen = scheduler_of(scheduler)
+    chosen = placer_of(scheduler)
     given = parse_placement(*read_given(problem))
     # The same plan several times: the first loads the compiled code, and the median is what planning takes.
     durations = []

@@ -14,8 +14,8 @@ from fairway.cli.output import STDOUT, write_json
 from fairway.errors import InputError
 
 if TYPE_CHECKING:
-    from fairway.live.serving.measured import MeasuredApplication
-    from fairway.live.serving.profiling import Profiler, Told
+    from fairway.live.serving.application.measurements import MeasuredApplication
+    from fairway.live.serving.application.profiling import Profiler, Progress
 
 
 def profile(
@@ -80,8 +80,8 @@ def profile(
 
     fairway simulate serving --scenario profile.yaml --rate 5 -s compass -s hash
     """
-    from fairway.live.serving.measured import profile_text
-    from fairway.live.serving.profiling import ProfileOptions, Profiler
+    from fairway.live.serving.application.measurements import profile_text
+    from fairway.live.serving.application.profiling import ProfileOptions, Profiler
     from fairway.quantities import bytes_of
     from fairway.report.whole_file import write_whole
 
@@ -101,7 +101,7 @@ def profile(
         raise InputError(f"--output: there is no directory '{output.resolve().parent}'; make it, or name another")
     profiler = Profiler(target, options)
     samples = _samples(profiler, input_file, sample)
-    with _progress(shown=not quiet) as profiler.told:
+    with _progress(shown=not quiet) as profiler.progress:
         measured = profiler.measure(samples)
     document = measured.document(workers=count, memory_bytes=memory_bytes)
     # Whoever reads it should know that it is of this machine and not of another.
@@ -132,7 +132,7 @@ def _cores() -> int:
 
 
 def _samples(profiler: Profiler, file: Path | None, path: str | None) -> dict[str, list[dict[str, Any]]]:
-    from fairway.live.serving.samples import samples_of
+    from fairway.live.serving.application.samples import samples_of
 
     workflows = profiler.application.workflows
     if len(workflows) > 1 and (file is not None or path is not None):
@@ -142,7 +142,7 @@ def _samples(profiler: Profiler, file: Path | None, path: str | None) -> dict[st
 
 
 @contextmanager
-def _progress(*, shown: bool) -> Iterator[Told]:
+def _progress(*, shown: bool) -> Iterator[Progress]:
     """Something to tell progress to: a bar on standard error where somebody would see it."""
     from rich.console import Console
     from rich.markup import escape

@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from fairway.live.serving.measured import MeasuredApplication
+from fairway.live.serving.application.measurements import MeasuredApplication
 
 
 def print_profile(measured: MeasuredApplication, output: Path) -> None:

@@ -1,4 +1,4 @@
-"""What all commands that talk to a running Fairway share: where it is, who asks, and how to connect."""
+"""What all commands that talk to a running Fairway share: its address, the token of the user, and how to connect."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Token = Annotated[
         "--token",
         envvar="FAIRWAY_TOKEN",
         metavar="TOKEN",
-        help="Who asks; otherwise this machine's own admin.",
+        help="The token of the user; otherwise that of this machine's own admin.",
         show_default=False,
         rich_help_panel=_WHERE,
     ),
@@ -49,12 +49,12 @@ def connected(address: str | None, token: str | None) -> Client:
 
 
 class _Waiting:
-    """Says once why nothing happens, to whoever sits before a terminal."""
+    """Says once why nothing happens, to the user before a terminal."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._said = False
 
     def __call__(self, why: str) -> None:
-        if not self._told:
-            self._told = True
+        if not self._said:
+            self._said = True
             typer.echo(f"fairway: {why.partition(';')[0]}; trying again", err=True)

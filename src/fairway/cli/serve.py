@@ -127,7 +127,7 @@ def serve(
     """Serve workflows on this machine: worker processes, each with its own memory for models, and HTTP.
 
     There is no scheduler in the middle: whichever worker receives a request plans it for all of them. Only those that
-    choose batches have one, the dispatcher. A process that dies is started again, and what it had runs elsewhere.
+    plan in one place have one, the planner. A process that dies is started again, and what it had runs elsewhere.
     Ctrl-C stops everything.
 
     [bold]Examples[/bold]
@@ -139,10 +139,10 @@ def serve(
 
     curl -H "Authorization: Bearer $(cat DIRECTORY/token)" --data-binary @page.png http://127.0.0.1:8643/workflows/read-document
     """
-    from fairway.cli.serve_run import Asked, run
+    from fairway.cli.serve_run import ServeOptionsGiven, run
 
     run(
-        Asked(
+        ServeOptionsGiven(
             target=target,
             workers=workers,
             memory=memory,

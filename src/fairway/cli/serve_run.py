@@ -18,11 +18,11 @@ from pathlib import Path
 import typer
 
 from fairway.errors import InputError
-from fairway.live.local.accelerators import found_accelerators
-from fairway.live.serving.parent import allow_many_files
-from fairway.live.serving.settings import ServingSettings
-from fairway.live.serving.supervisor import Supervisor, memory_directory
-from fairway.live.serving.thread_choice import ThreadChoice, choose_threads
+from fairway.live.backend.accelerators import found_accelerators
+from fairway.live.serving.application.thread_choice import ThreadChoice, choose_threads
+from fairway.live.serving.supervise.open_files import allow_many_files
+from fairway.live.serving.supervise.settings import ServingSettings
+from fairway.live.serving.supervise.supervisor import Supervisor, memory_directory
 from fairway.quantities import bytes_of, seconds_of
 from fairway.service.inference.app import create_inference_app
 from fairway.service.server import HttpServer, bound_socket, check_reach
@@ -35,8 +35,8 @@ _FOR_MODELS = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The options as they were given."""
+class ServeOptionsGiven:
+    """The options of `fairway serve` as they were given."""
 
     target: str
     workers: int | None
@@ -93,7 +93,7 @@ class Asked:
         return replace(settings, threads=choice.threads, workers=workers), choice
 
 
-def run(asked: Asked) -> None:
+def run(asked: ServeOptionsGiven) -> None:
     """Serve until SIGINT or SIGTERM."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     for one in (signal.SIGTERM, signal.SIGHUP):

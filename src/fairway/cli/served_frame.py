@@ -16,8 +16,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairway.live.serving.supervisor import tallies
-from fairway.live.serving.talk import Site
+from fairway.live.serving.clients.client_protocol import Site
+from fairway.live.serving.supervise.supervisor import tallies
 
 Tallies = Mapping[int, Mapping[str, Any]]
 
@@ -92,7 +92,7 @@ class ServedFrames:
         for name in ("open", "waiting", "hits", "loads", "evictions"):
             table.add_column(name, justify="right")
         table.add_column("models")
-        for number in [*range(settings.workers), *([] if settings.dispatcher is None else [settings.dispatcher])]:
+        for number in [*range(settings.workers), *([] if settings.planner is None else [settings.planner])]:
             tally, name = found.get(number), settings.name_of(number)
             if tally is None:
                 table.add_row(name, Text("does not answer", style="red"))

@@ -1,7 +1,8 @@
-"""The options that all commands of `fairway simulate` share."""
+"""What all commands of `fairway simulate` share: options, and the version that goes into the settings of a run."""
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
@@ -38,3 +39,11 @@ Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="Print results and errors only.", rich_help_panel="Results"),
 ]
+
+
+def installed_version() -> str:
+    """The version of Fairway that runs."""
+    try:
+        return version("fairway")
+    except PackageNotFoundError:  # run from its source, without being installed
+        return "unknown"

@@ -24,8 +24,8 @@ def serving(
         str,
         typer.Option(
             metavar="NAME|FILE.yaml",
-            help="Workflows and workers: [bold]compass-edge[/bold], [bold]trace-models[/bold] (one workflow for each "
-            "model of a trace), [bold]esg-apps[/bold] (a serverless platform), or a file.",
+            help="Workflows and workers: [bold]compass-edge[/bold], [bold]esg-apps[/bold] (pipelines on shares of "
+            "workers, with bills), [bold]trace-models[/bold] (one workflow for each model of a trace), or a file.",
             rich_help_panel="What to run",
         ),
     ] = "compass-edge",
@@ -34,9 +34,10 @@ def serving(
         typer.Option(
             "--scheduler",
             "-s",
-            metavar="NAME[:OPTION,...]",
-            help="Repeatable, with options, as in compass:no-adjust or esg:margin=0.1: compass, jit, heft, hash, which "
-            "place tasks; esg, front, infless, fast-gshare, orion, aquatope, which also choose batches and slices. "
+            metavar="NAME[+NAME]",
+            help="Repeatable, with options, as in compass:no-adjust: a placer of tasks (compass, jit, heft, hash); a "
+            "configurator, which chooses batches and shares of workers (esg, front, infless, fast-gshare, orion, "
+            "aquatope); or one with any placer of batches, as in front+compass (near-data, best-fit, tightest, too). "
             "compass otherwise, esg for esg-apps.",
             show_default=False,
             rich_help_panel="What to run",
@@ -61,13 +62,14 @@ def serving(
         ),
     ] = None,
     arrivals: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="KIND",
-            help="poisson, uniform, gamma:CV (bursts), clients (one for each workflow), or trace:FILE.",
+            help="poisson (otherwise), uniform, gamma:CV (bursts), clients (one for each workflow), or trace:FILE.",
+            show_default=False,
             rich_help_panel="What to run",
         ),
-    ] = "poisson",
+    ] = None,
     requests: Annotated[
         int | None,
         typer.Option(
@@ -137,16 +139,40 @@ def serving(
         ),
     ] = None,
     detection: Annotated[
-        str, typer.Option(metavar="TIME", help="When the others notice a failure.", rich_help_panel="How to run it")
-    ] = "300ms",
-    discard: Annotated[
-        float,
+        str | None,
         typer.Option(
-            metavar="PART",
-            help="The first part of the requests, which averages leave out.",
+            metavar="TIME",
+            help="When the others notice a failure; 300ms otherwise.",
+            show_default=False,
             rich_help_panel="How to run it",
         ),
-    ] = 0.1,
+    ] = None,
+    no_recovery: Annotated[
+        bool,
+        typer.Option(
+            "--no-recovery",
+            help="Do without the messages by which workers could take over from a lost one: a faster simulation, with "
+            "the same decisions.",
+            rich_help_panel="How to run it",
+        ),
+    ] = False,
+    no_time_watching: Annotated[
+        bool,
+        typer.Option(
+            "--no-time-watching",
+            help="Do not compare how long tasks take with what was expected, as live workers do to notice slow ones.",
+            rich_help_panel="How to run it",
+        ),
+    ] = False,
+    discard: Annotated[
+        float | None,
+        typer.Option(
+            metavar="PART",
+            help="The first part of the requests, which averages leave out; 0.1 otherwise.",
+            show_default=False,
+            rich_help_panel="How to run it",
+        ),
+    ] = None,
     load: Annotated[
         str | None,
         typer.Option(
@@ -196,7 +222,7 @@ def serving(
         str | None,
         typer.Option(
             metavar="TIME|measured",
-            help="How long each task waits for its decision: 1ms otherwise; measured: what it really took.",
+            help="How long each task waits for its decision: 1ms otherwise; measured: what a configurator really took.",
             show_default=False,
             rich_help_panel="For esg-apps",
         ),
@@ -205,7 +231,7 @@ def serving(
         str | None,
         typer.Option(
             metavar="all|N[,held][,no-prewarm]",
-            help="How many idle containers of each function each invoker starts with; all otherwise: nothing is cold.",
+            help="How many idle containers of each function each worker starts with; all otherwise: nothing is cold.",
             show_default=False,
             rich_help_panel="For esg-apps",
         ),
@@ -214,7 +240,7 @@ def serving(
         int | None,
         typer.Option(
             metavar="N",
-            help="For how many containers an invoker has memory; any number otherwise.",
+            help="For how many containers a worker has memory; any number otherwise.",
             show_default=False,
             rich_help_panel="For esg-apps",
         ),
@@ -237,72 +263,44 @@ def serving(
     --staleness load=10ms,cache=100ms --fail w2@10s-25s --json -
 
     fairway simulate serving --scenario esg-apps --load normal --slo strict
-    -s esg:margin=0.1 -s front -s orion --seed 1 --seed 2 --report report.html
+    -s esg:margin=0.1 -s front+compass -s compass --seed 1 --seed 2 --report report.html
     """
-    from fairway.cli import simulate_serving_options as options
+    from fairway.cli.simulate_serving_experiment import ServingExperiment
+    from fairway.cli.simulate_serving_plan import plan_of
     from fairway.cli.simulate_training_options import check_outputs
 
     check_outputs(json_to, report)
-    serverless = {
-        "load": load,
-        "slo": slo,
-        "apps": apps,
-        "warmup": warmup,
-        "duration": duration,
-        "overhead": overhead,
-        "containers": containers,
-        "container_limit": container_limit,
-    }
-    if scenario == options.ESG_APPS:
-        from fairway.cli.simulate_serverless import AskedServerless, run_serverless
-
-        others = {
-            "--workers": workers,
-            "--rate": rate,
-            "--arrivals": None if arrivals == "poisson" else arrivals,
-            "--requests": requests,
-            "--slo-scale": None if slo_scale == 1.0 else slo_scale,
-            "--staleness": staleness,
-            "--eviction": eviction,
-            "--nic-queues": nic_queues or None,
-            "--fail": fail,
-            "--detection": None if detection == "300ms" else detection,
-            "--discard": None if discard == 0.1 else discard,
-        }
-        run_serverless(
-            AskedServerless(
-                schedulers=tuple(scheduler or ("esg",)),
-                seeds=tuple(seed or ()),
-                processes=processes,
-                others={name: value for name, value in others.items() if value is not None},
-                **{name: value for name, value in {**serverless, "noise": noise}.items() if value is not None},  # type: ignore[arg-type]
-            ),
-            json_to,
-            report,
-            quiet=quiet,
+    plan = plan_of(
+        ServingExperiment(
+            scenario=scenario,
+            schedulers=tuple(scheduler or ()),
+            seeds=tuple(seed or ()),
+            workers=workers,
+            rate=rate,
+            arrivals=arrivals,
+            requests=requests,
+            load=load,
+            slo=slo,
+            apps=apps,
+            warmup=warmup,
+            duration=duration,
+            slo_scale=slo_scale,
+            staleness=staleness,
+            noise=noise,
+            discard=discard,
+            overhead=overhead,
+            containers=containers,
+            container_limit=container_limit,
+            eviction=eviction,
+            nic_queues=nic_queues,
+            fail=tuple(fail or ()),
+            detection=detection,
+            no_recovery=no_recovery,
+            no_time_watching=no_time_watching,
+            processes=processes,
+            keep_runs=report is not None,
         )
-        return
-    options.refuse_serverless(serverless)
-    asked = options.Asked(
-        scenario=scenario,
-        schedulers=tuple(scheduler or ("compass",)),
-        workers=workers,
-        rate=rate,
-        arrivals=arrivals,
-        requests=requests,
-        slo_scale=slo_scale,
-        staleness=staleness,
-        noise=0.0 if noise is None else noise,
-        discard=discard,
-        eviction=eviction,
-        nic_queues=nic_queues,
-        fail=tuple(fail or ()),
-        detection=detection,
-        seeds=tuple(seed or ()),
-        processes=processes,
-        keep_runs=report is not None,
     )
-    plan = options.plan_of(asked)
     if not quiet:
         for note in plan.notes:
             typer.echo(note, err=True)
@@ -321,7 +319,7 @@ def serving(
     if report is not None:
         from fairway.report.serving_page import write_serving_page
 
-        write_serving_page(records, report, command=asked.command())
+        write_serving_page(records, report, command=plan.experiment.command())
     if json_to != STDOUT:
         from rich.console import Console
 

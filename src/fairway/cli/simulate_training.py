@@ -147,7 +147,7 @@ def training(
     from fairway.cli import simulate_training_options as options
 
     options.check_outputs(json_to, report)
-    asked = options.Asked(
+    asked = options.TrainingOptionsGiven(
         trace=trace,
         format=format_,
         generate=generate,

@@ -12,16 +12,16 @@ import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from fairway.allocate.compat import compat_policy
 from fairway.allocate.registry import policy_of
 from fairway.cli.output import STDOUT
+from fairway.cli.simulate_options import installed_version
 from fairway.cli.teams import teams_of
 from fairway.cluster import Cluster
 from fairway.cluster_file import read_cluster
+from fairway.compat.gavel.policies import compat_policy
 from fairway.errors import InputError
 from fairway.jobs import Entity
 from fairway.options import nearest
@@ -40,8 +40,8 @@ _PROFILING = re.compile(r"\s*(\d*\.?\d+)\s*(?::\s*(\d{1,9})\s*)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The options as they were given."""
+class TrainingOptionsGiven:
+    """The options of `fairway simulate training` as they were given."""
 
     cluster: str
     policies: tuple[str, ...]
@@ -98,7 +98,7 @@ class Plan:
     notes: tuple[str, ...]
 
 
-def plan_of(asked: Asked) -> Plan:
+def plan_of(asked: TrainingOptionsGiven) -> Plan:
     """Check everything that can be checked beforehand, and plan the runs: seed by seed, policy by policy."""
     for policy in asked.policies:
         policy_of(policy)
@@ -142,7 +142,7 @@ def plan_of(asked: Asked) -> Plan:
             profiling=profiling,
         )
         for policy in asked.policies:
-            settings = {**asked.settings(), "policy": policy, "seed": seed, "version": _version()}
+            settings = {**asked.settings(), "policy": policy, "seed": seed, "version": installed_version()}
             if cluster.prices:
                 settings["prices"] = dict(cluster.prices)
             if entities:
@@ -185,7 +185,7 @@ def _check_writable(option: str, path: Path, given: str) -> None:
         raise InputError(f"{given}: cannot be written: {error.strerror or error}; name a file that can") from None
 
 
-def _compat(asked: Asked) -> Literal["gavel"] | None:
+def _compat(asked: TrainingOptionsGiven) -> Literal["gavel"] | None:
     if asked.compat is None:
         return None
     if asked.compat != "gavel":
@@ -231,7 +231,7 @@ def _check_window(window: tuple[int, int] | None, jobs: int | None, source: str)
         )
 
 
-def _generator(asked: Asked, window: tuple[int, int] | None) -> GeneratorOptions | None:
+def _generator(asked: TrainingOptionsGiven, window: tuple[int, int] | None) -> GeneratorOptions | None:
     if asked.trace is not None and asked.generate is not None:
         raise InputError("--trace and --generate both given; choose one of them")
     if asked.generate is None:
@@ -284,10 +284,3 @@ def _check_jobs(workload: Workload, cluster: Cluster) -> None:
     for _ in workload.submissions(cluster):
         if workload.generator is not None:
             break
-
-
-def _version() -> str:
-    try:
-        return version("fairway")
-    except PackageNotFoundError:  # run from its source, without being installed
-        return "unknown"

@@ -15,7 +15,7 @@ from fairway.client.records import Job, Lease, Status
 
 
 def facts(rows: Iterable[tuple[str, RenderableType | None]]) -> Table:
-    """Names and values; what nobody knows is left out."""
+    """Names and values; a fact without a value is left out."""
     grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -50,8 +50,8 @@ def cluster_story(status: Status) -> RenderableType:
 
 
 def _counts(status: Status) -> Text:
-    told = [Text.assemble(f"{number} ", words.state(name)) for name, number in status.jobs.items() if number]
-    return Text(", ").join(told) if told else Text("none")
+    counts = [Text.assemble(f"{number} ", words.state(name)) for name, number in status.jobs.items() if number]
+    return Text(", ").join(counts) if counts else Text("none")
 
 
 def job_story(job: Job) -> RenderableType:
@@ -82,7 +82,10 @@ def job_story(job: Job) -> RenderableType:
     parts: list[RenderableType] = [title, facts(rows)]
     parts += _attempts(job, now) + _leases(job, now) + _rates(job)
     if job.spec is not None:
-        parts += [Text("\nas submitted", style="dim"), Text(yaml.safe_dump(dict(job.spec), sort_keys=False).rstrip())]
+        parts += [
+            Text("\nits description", style="dim"),
+            Text(yaml.safe_dump(dict(job.spec), sort_keys=False).rstrip()),
+        ]
     return Group(*parts)
 
 

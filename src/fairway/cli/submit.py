@@ -12,9 +12,9 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
-from fairway.cli.job_fields import Fields, jobs_of, run_here, variables_of
+from fairway.cli.jobs_given import jobs_of, run_here, variables_of
 from fairway.cli.logs import print_pieces
 from fairway.cli.output import STDOUT, write_json
 from fairway.cli.remote import Address, JsonTo, Token, connected
@@ -24,14 +24,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from fairway.client import Client, DryRun, Job
+    from fairway.jobs.description import JobDescription
 
 _COMMAND = "fairway.command"
 _JOB = "The job; goes before what the file says"
 _HOW = "How to submit it"
 
 
+_FIELDS = {"accelerators": "resources.accelerators", "env": "envs"}
+"""Options that are called otherwise than the fields of a job that they set."""
+
+
+def _field(*names: str, metavar: str) -> Any:
+    """An option for a field of a job; the field says what it means, when the help is asked for."""
+    return typer.Option(*names, metavar=metavar, show_default=False, rich_help_panel=_JOB)
+
+
 class SubmitCommand(TyperCommand):
     """Keeps what stands after `--` apart: it is the command to run, whatever it looks like."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Let the fields of a job say what their options mean; they are imported for the help only."""
+        from fairway.cli.jobs_given import meaning_of
+
+        for option in self.params:
+            if isinstance(option, TyperOption) and option.rich_help_panel == _JOB and not option.help:
+                meaning = meaning_of(_FIELDS.get(option.name or "", option.name or ""))
+                option.help = f"{meaning} Repeatable." if option.multiple else meaning
+        super().format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take the command off, and read the rest as usual."""
@@ -48,64 +68,16 @@ def submit(
         list[str] | None,
         typer.Argument(metavar="FILE.yaml", help="Jobs, one per file; - for standard input.", show_default=False),
     ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", "-n", metavar="NAME", show_default=False, rich_help_panel=_JOB)
-    ] = None,
-    accelerators: Annotated[
-        str | None,
-        typer.Option(
-            "--accelerators",
-            "--gpus",
-            metavar="TYPE[:COUNT]",
-            help="What it needs: v100, v100:2, [bold]'\\[a100, v100]:2'[/bold]; one of any type otherwise.",
-            show_default=False,
-            rich_help_panel=_JOB,
-        ),
-    ] = None,
-    team: Annotated[
-        str | None,
-        typer.Option(metavar="TEAM", help="Whose it is.", show_default=False, rich_help_panel=_JOB),
-    ] = None,
-    weight: Annotated[
-        float | None,
-        typer.Option(
-            metavar="W", help="Its weight; 2 is worth twice the share of 1.", show_default=False, rich_help_panel=_JOB
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Its length in steps.", show_default=False, rich_help_panel=_JOB),
-    ] = None,
-    job_type: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Its name in the table of profiles.", show_default=False, rich_help_panel=_JOB
-        ),
-    ] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--env", metavar="NAME=VALUE", help="A variable, repeatable.", show_default=False, rich_help_panel=_JOB
-        ),
-    ] = None,
-    workdir: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIRECTORY", help="Where it runs; here otherwise.", show_default=False, rich_help_panel=_JOB
-        ),
-    ] = None,
-    retries: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="How often it may fail and start again.", show_default=False, rich_help_panel=_JOB
-        ),
-    ] = None,
-    deadline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="By when: 8h, or 2027-01-31T18:00+01:00.", show_default=False, rich_help_panel=_JOB
-        ),
-    ] = None,
+    name: Annotated[str | None, _field("--name", "-n", metavar="NAME")] = None,
+    accelerators: Annotated[str | None, _field("--accelerators", "--gpus", metavar="TYPE[:COUNT]")] = None,
+    team: Annotated[str | None, _field("--team", metavar="TEAM")] = None,
+    weight: Annotated[float | None, _field("--weight", metavar="W")] = None,
+    steps: Annotated[int | None, _field("--steps", metavar="N")] = None,
+    job_type: Annotated[str | None, _field("--job-type", metavar="NAME")] = None,
+    env: Annotated[list[str] | None, _field("--env", metavar="NAME=VALUE")] = None,
+    workdir: Annotated[str | None, _field("--workdir", metavar="DIRECTORY")] = None,
+    retries: Annotated[int | None, _field("--retries", metavar="N")] = None,
+    deadline: Annotated[str | None, _field("--deadline", metavar="TIME")] = None,
     no_preempt: Annotated[
         bool, typer.Option("--no-preempt", help="It keeps its workers until it ends.", rich_help_panel=_JOB)
     ] = False,
@@ -154,7 +126,7 @@ def submit(
         "retries": retries,
         "deadline": deadline,
         "preemptible": False if no_preempt else None,
-        "accelerators": accelerators,
+        "resources": None if accelerators is None else {"accelerators": accelerators},
         "envs": variables_of(env or []) or None,
     }
     given = {field: value for field, value in options.items() if value is not None}
@@ -168,29 +140,29 @@ def submit(
 
     with connected(address, token) as client:
         if on_this_machine(client.address):
-            jobs = [(source, run_here(fields)) for source, fields in jobs]
+            jobs = [(source, run_here(job)) for source, job in jobs]
         if dry_run:
-            _print_dry_runs([_tried(client, source, fields) for source, fields in jobs], json_to)
+            _print_dry_runs([_tried(client, source, job) for source, job in jobs], json_to)
             return
         made: list[Job] = []
         try:
-            for source, fields in jobs:
-                made.append(_submitted(client, source, fields, idempotency_key))
-        finally:  # if one of several is refused, those before it are told all the same
+            for source, job in jobs:
+                made.append(_submitted(client, source, job, idempotency_key))
+        finally:  # if one of several jobs is refused, the ids of those before it are printed all the same
             if made:
                 _print_jobs(made, json_to, quiet=quiet)
         if follow:
             _follow(client, made[0])
 
 
-def _tried(client: Client, source: str, fields: Fields) -> DryRun:
+def _tried(client: Client, source: str, job: JobDescription) -> DryRun:
     with _said_of(source):
-        return client.submit(fields, dry_run=True)
+        return client.submit(job, dry_run=True)
 
 
-def _submitted(client: Client, source: str, fields: Fields, key: str | None) -> Job:
+def _submitted(client: Client, source: str, job: JobDescription, key: str | None) -> Job:
     with _said_of(source):
-        return client.submit(fields, idempotency_key=key)
+        return client.submit(job, idempotency_key=key)
 
 
 @contextmanager

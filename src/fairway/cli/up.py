@@ -107,10 +107,10 @@ def up(
 
     fairway up --store postgresql://fairway@db.example/fairway --teams vision=2,speech=1
     """
-    from fairway.cli.up_run import Asked, run
+    from fairway.cli.up_run import UpOptions, run
 
     run(
-        Asked(
+        UpOptions(
             directory=directory,
             store=store,
             emulate=emulate,

@@ -19,9 +19,9 @@ from fairway.cli.words import span
 from fairway.client.place import home_directory
 from fairway.cluster import Cluster
 from fairway.errors import FairwayError, InputError
-from fairway.live.controller import Controller
-from fairway.live.local.accelerators import emulated_accelerators
-from fairway.live.settings import ControllerSettings
+from fairway.live.backend.accelerators import emulated_accelerators
+from fairway.live.training.controller import Controller
+from fairway.live.training.settings import ControllerSettings
 from fairway.profiles.files import read_table
 from fairway.quantities import seconds_of
 from fairway.service.first_token import ADDRESS_FILE, TOKEN_FILE, ensure_first_token, write_address
@@ -32,8 +32,8 @@ _BUILTIN = "builtin"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The options as they were given."""
+class UpOptions:
+    """The options of `fairway up` as they were given."""
 
     directory: Path | None
     store: str | None
@@ -83,22 +83,22 @@ class _Server(ServiceServer):
         super().handle_exit(sig, frame)
 
 
-def run(asked: Asked) -> None:
+def run(options: UpOptions) -> None:
     """Run until SIGINT or SIGTERM."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
-    settings = asked.settings()
-    table = None if asked.profiles == _BUILTIN else read_table(asked.profiles)
+    settings = options.settings()
+    table = None if options.profiles == _BUILTIN else read_table(options.profiles)
     directory = settings.directory
-    store = open_store(asked.store or directory)
+    store = open_store(options.store or directory)
     try:
         controller = Controller(settings, store, table=table)
         server = _Server(
             controller,
-            asked.host,
-            asked.port,
-            certificate=asked.certificate,
-            key=asked.key,
-            plain_text=asked.plain_text,
+            options.host,
+            options.port,
+            certificate=options.certificate,
+            key=options.key,
+            plain_text=options.plain_text,
             ready=lambda address: _ready(controller, address, new_token=new_token),
         )
         try:

@@ -79,7 +79,7 @@ def count(value: float | None) -> str:
 
 
 def progress(job: Job) -> str:
-    """How far a job is, as far as anybody knows."""
+    """How far a job is; nothing for a job of unknown length."""
     done = job.steps_done
     if done is None or not job.steps:
         return NOTHING
@@ -103,7 +103,7 @@ def accelerator(job: Job) -> Text:
 def predicted(prediction: Prediction | None, now: float) -> str:
     """When a job will start, with the interval."""
     if prediction is None or prediction.start_at is None:
-        return "nobody can tell"
+        return "cannot be predicted"
     line = f"in {span(prediction.start_at - now)} (at {moment(prediction.start_at, now)})"
     if prediction.earliest_at is not None and prediction.latest_at is not None:
         earliest, latest = span(prediction.earliest_at - now), span(prediction.latest_at - now)

@@ -1,7 +1,7 @@
 """The Python client of a running Fairway: `Client`, and `AsyncClient` with the same methods for asyncio.
 
-Both send the requests of `calls` and read the answers of `records`. What a request is, what happens when nobody answers
-and how an answer is read stands there once; the two clients only differ in how they wait.
+Both send the requests of `calls` and read the answers of `records`. What a request is, what happens when the server
+does not answer and how an answer is read stands there once; the two clients only differ in how they wait.
 """
 
 from fairway.client.async_client import AsyncClient

@@ -9,7 +9,7 @@ from typing import Literal, Self, TypeVar, overload
 
 import httpx
 
-from fairway.client import streams, wire
+from fairway.client import httpx_adapter, streams
 from fairway.client.calls import Calls
 from fairway.client.job_body import JobLike
 from fairway.client.patience import Patience
@@ -38,7 +38,7 @@ class AsyncClient:
         self.address = place.address
         self._calls = Calls(Patience.towards(place, patience))
         self._waiting = waiting
-        self._http = httpx.AsyncClient(**wire.settings(place))
+        self._http = httpx.AsyncClient(**httpx_adapter.settings(place))
 
     async def close(self) -> None:
         """Close its connections."""
@@ -86,7 +86,7 @@ class AsyncClient:
         return await self._one(self._calls.cancel(job))
 
     async def explain(self, job: str | Job) -> Explanation:
-        """Why a job waits, who is ahead of it, when it will start and what would start it now."""
+        """Why a job waits, which jobs are ahead of it, when it will start and what would start it now."""
         return await self._one(self._calls.explain(job))
 
     def logs(
@@ -103,7 +103,7 @@ class AsyncClient:
         return self._all(streams.events(self._calls, job, after))
 
     async def wait(self, job: str | Job, timeout: float | None = None) -> Job:
-        """Wait until a job has ended, and tell how; raises a `TimeoutError` after so many seconds."""
+        """Wait until a job has ended, and return how it ended; raises a `TimeoutError` after so many seconds."""
         return await self._one(self._calls.wait(job, timeout))
 
     async def workers(self) -> list[Worker]:
@@ -129,7 +129,7 @@ class AsyncClient:
     async def create_token(
         self, role: Literal["admin", "member", "reader"], *, team: str | None = None, name: str | None = None
     ) -> Token:
-        """Make a token; its `token` is the secret, which is told this once."""
+        """Make a token; its `token` is the secret, which the server shows this once."""
         return await self._one(self._calls.create_token(role, team, name))
 
     async def revoke_token(self, token: str) -> None:
@@ -187,15 +187,15 @@ class _Connection:
                     await asyncio.sleep(seconds)
                     return None
                 case Send(request):
-                    response = await self._http.send(wire.built(self._http, request))
-                    return wire.answer_of(response, response.content)
+                    response = await self._http.send(httpx_adapter.built(self._http, request))
+                    return httpx_adapter.answer_of(response, response.content)
                 case Open(request):
                     await self.__aexit__()
-                    self._stream = await self._http.send(wire.built(self._http, request), stream=True)
+                    self._stream = await self._http.send(httpx_adapter.built(self._http, request), stream=True)
                     self._pieces = self._stream.aiter_bytes()
                     body = b"" if self._stream.is_success else await self._stream.aread()
-                    return wire.answer_of(self._stream, body)
+                    return httpx_adapter.answer_of(self._stream, body)
                 case Read():
                     return await anext(self._pieces, None)
         except httpx.RequestError as error:
-            return wire.no_answer(error)
+            return httpx_adapter.no_answer(error)

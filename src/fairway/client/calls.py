@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from fairway.back_off import BackOff
 from fairway.client.errors import TimedOutError, document_of, not_understood
-from fairway.client.job_body import JSON, JobLike, job_body
+from fairway.client.job_body import JobLike, job_body
 from fairway.client.patience import Patience
 from fairway.client.records import (
     DryRun,
@@ -32,9 +33,10 @@ from fairway.errors import InputError
 T = TypeVar("T")
 Query = Sequence[tuple[str, str]]
 
+JSON = "application/json"
+
 _PAGE = 500
-_FIRST_LOOK_SECONDS = 0.05
-_LONGEST_LOOK_SECONDS = 1.0
+_BETWEEN_LOOKS = BackOff(0.05, 1.0, factor=1.5)
 
 
 def id_of(job: str | Job) -> str:
@@ -57,19 +59,18 @@ class Calls:
     patience: Patience
 
     def submit(self, job: JobLike, idempotency_key: str | None) -> Steps[Job]:
-        """A key of its own makes it safe to send a submission again when nobody knows whether it arrived."""
-        body, kind = job_body(job)
+        """A key of its own makes it safe to send a submission again when it is not known whether it arrived."""
+        body = job_body(job)
         key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
         if not (key and key.isascii() and key.isprintable()):
             raise InputError(f"idempotency key: {key!a} given, expected some letters, digits and signs of ASCII")
-        headers = {"Content-Type": kind, "Idempotency-Key": key}
+        headers = {"Content-Type": JSON, "Idempotency-Key": key}
         return self._one(Request("POST", "/jobs", headers=headers, body=body), Job.of)
 
     def try_out(self, job: JobLike) -> Steps[DryRun]:
         """What would become of a job."""
-        body, kind = job_body(job)
         query = (("dry_run", "true"),)
-        return self._one(Request("POST", "/jobs", query, {"Content-Type": kind}, body), DryRun.of)
+        return self._one(Request("POST", "/jobs", query, {"Content-Type": JSON}, job_body(job)), DryRun.of)
 
     def jobs(self, state: str | Iterable[str] | None, team: str | None, order: str, limit: int | None) -> Steps[Job]:
         """Jobs, page after page."""
@@ -92,7 +93,7 @@ class Calls:
     def wait(self, job: str | Job, timeout: float | None) -> Steps[Job]:
         """Look until it has ended: often at first, then once a second."""
         deadline = math.inf if timeout is None else time.monotonic() + timeout
-        pause = _FIRST_LOOK_SECONDS
+        looks = 0
         while True:
             standing = yield from self.standing(job)
             if standing.ended:
@@ -101,8 +102,8 @@ class Calls:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TimedOutError(f"job {standing.id} is still {standing.state} after {timeout:g} s")
-            yield Pause(min(pause, left))
-            pause = min(1.5 * pause, _LONGEST_LOOK_SECONDS)
+            looks += 1
+            yield Pause(min(_BETWEEN_LOOKS.seconds(looks), left))
 
     def standing(self, job: str | Job) -> Part[Job]:
         """How a job stands, for flows that go on with it."""
@@ -132,7 +133,7 @@ class Calls:
         return self._one(Request("GET", "/tokens"), lambda answer: list(map(Token.of, answer["tokens"])))
 
     def create_token(self, role: str, team: str | None, name: str | None) -> Steps[Token]:
-        """Sent once only: whoever repeats it makes two."""
+        """Sent once only: a repetition would make a second token."""
         given = {"role": role, "team": team, "name": name}
         fields = {field: value for field, value in given.items() if value is not None}
         return self._one(_json_request("POST", "/tokens", fields, repeatable=False), Token.of)

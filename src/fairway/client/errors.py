@@ -1,7 +1,7 @@
 """What can come back instead of an answer, as errors with the server's own line.
 
 ServiceError            anything below; `status` is the HTTP status, None if there was no answer
-├── UnreachableError    nobody answers
+├── UnreachableError    no server answers
 └── RefusedError        what was asked cannot be done as it is (4xx); an `InputError` too
     ├── NotAllowedError     no token, a wrong one, or one that may not do this (401, 403)
     ├── NotFoundError       no such job or token (404)
@@ -26,7 +26,7 @@ class ServiceError(FairwayError):
 
 
 class UnreachableError(ServiceError):
-    """Nobody answers at the address."""
+    """No server answers at the address."""
 
 
 class RefusedError(ServiceError, InputError):

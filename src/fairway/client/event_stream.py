@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event: its name, its data and the last id that was told."""
+    """One event: its name, its data and the last id that the server has sent."""
 
     kind: str
     data: str

@@ -1,4 +1,8 @@
-"""A job as the body of a submission, from any of the forms in which people have one."""
+"""A job as the body of a submission, from any of the forms in which people have one.
+
+It is read here by the same model as at the server, so that a mistake is found before anything is sent, with the name of
+the file; and it is sent in the one form in which the server keeps it.
+"""
 
 from __future__ import annotations
 
@@ -6,39 +10,38 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fairway.errors import InputError
 
-JSON = "application/json"
-YAML = "application/yaml"
+if TYPE_CHECKING:
+    from fairway.jobs.description import JobDescription
+
+JobLike: TypeAlias = "Mapping[str, Any] | JobDescription | str | os.PathLike[str]"
+"""A job: its fields, its description, YAML or JSON as text, or the path of a file with either."""
 
 
-@runtime_checkable
-class Documented(Protocol):
-    """Anything that can say itself as the fields of a job, as `fairway.live.job_spec.JobSpec` does."""
-
-    def document(self) -> Mapping[str, Any]:
-        """The fields, as in YAML."""
+def job_body(job: JobLike) -> bytes:
+    """A job as the JSON of its document."""
+    return json.dumps(described(job).document()).encode()
 
 
-JobLike: TypeAlias = Mapping[str, Any] | Documented | str | os.PathLike[str]
-"""A job: its fields, an object that can tell them, YAML or JSON as text, or the path of a file with either."""
+def described(job: JobLike) -> JobDescription:
+    """The description of a job; refuses what is none."""
+    # A client that submits nothing need not wait for pydantic and YAML.
+    from fairway.jobs.description import JobDescription, job_of, parse_job  # noqa: PLC0415
 
-
-def job_body(job: JobLike) -> tuple[bytes, str]:
-    """The bytes of a job, and their media type."""
     match job:
+        case JobDescription():
+            return job
         case str():
             if "\n" not in job and job.strip().lower().endswith((".yaml", ".yml", ".json")):
                 raise InputError(f"job: '{job}' given, which is no YAML; give Path('{job}') to submit a file")
-            return job.encode("utf-8", "replace"), YAML
+            return parse_job(job, "job")
         case os.PathLike():
-            return _content(Path(job)), YAML
+            return parse_job(_content(Path(job)), str(job))
         case Mapping():
-            return _as_json(job), JSON
-        case Documented():
-            return _as_json(job.document()), JSON
+            return job_of(job, "job")
     raise InputError(f"job: {type(job).__name__} given, expected a mapping, YAML as text, or a path")
 
 
@@ -47,10 +50,3 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}; name a file with a job") from None
-
-
-def _as_json(fields: Mapping[str, Any]) -> bytes:
-    try:
-        return json.dumps(dict(fields), allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
-        raise InputError(f"job: cannot be written as JSON: {error}; use text, numbers, lists and mappings") from None

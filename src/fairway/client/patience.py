@@ -1,4 +1,4 @@
-"""What happens when nobody answers: wait a little longer each time, and try again for a few seconds.
+"""What happens when the server does not answer: wait a little longer each time, and try again for a few seconds.
 
 A controller that is restarted is back within seconds, and a client should not notice. A request that may be repeated is
 sent again whatever became of it; any other only if it cannot have arrived.
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fairway.back_off import BackOff
 from fairway.client.errors import ServiceError, UnreachableError, error_of
 from fairway.client.place import Place
 from fairway.client.steps import Answer, NoAnswer, Open, Part, Pause, Request, Send
@@ -18,15 +19,14 @@ from fairway.client.steps import Answer, NoAnswer, Open, Part, Pause, Request, S
 PATIENCE_SECONDS = 10.0
 """Twice what a restart with many jobs may take."""
 
-_FIRST_PAUSE_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 1.0
+_BACK_OFF = BackOff(0.1, 1.0)
 _PASSING = {502, 503, 504}
 """Statuses of a server, or of what stands before it, that is about to be back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """To whom requests go, and for how many seconds they are tried again."""
+    """The server that requests go to, and for how many seconds they are tried again."""
 
     address: str
     has_token: bool
@@ -34,7 +34,7 @@ class Patience:
 
     @classmethod
     def towards(cls, place: Place, seconds: float | None) -> Patience:
-        """So many seconds; unless told otherwise, none where nobody said that a server is there at all."""
+        """So many seconds; by default, none at an address that neither the user nor `fairway up` has named."""
         if seconds is None:
             seconds = PATIENCE_SECONDS if place.expected else 0.0
         return cls(place.address, place.token is not None, seconds)
@@ -79,7 +79,7 @@ class Pauses:
 
     def __init__(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
-        self._pause = _FIRST_PAUSE_SECONDS
+        self._failures = 0
 
     def next(self) -> float | None:
         """How long to wait before the next attempt; None if it is time to give up."""
@@ -87,6 +87,5 @@ class Pauses:
         if left <= 0:
             return None
         # Not all clients of a server that comes back should knock in the same moment.
-        pause = min(self._pause * random.uniform(0.7, 1.3), left)
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
-        return pause
+        self._failures += 1
+        return min(_BACK_OFF.seconds(self._failures) * random.uniform(0.7, 1.3), left)

@@ -1,8 +1,8 @@
 """Where the server is, and what to show it: arguments first, then the environment, then the files of `fairway up`.
 
 `fairway up` writes its address and the token of its administrator to files in its directory, `FAIRWAY_HOME` or
-`~/.fairway`. The token from there is only ever sent to this machine or to the address that stands beside it: an address
-from elsewhere need not belong to somebody who may have it.
+`~/.fairway`. The token from there is only ever sent to this machine or to the address that stands beside it: a server
+at another address might not be the user's own.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ DEFAULT_ADDRESS = "http://127.0.0.1:8642"
 
 
 def home_directory(environment: Mapping[str, str] = os.environ) -> Path:
-    """The directory of the installation that this user works with, unless told otherwise."""
+    """The directory of the installation that this user works with by default."""
     return Path(environment.get("FAIRWAY_HOME") or "~/.fairway").expanduser()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An address and a token. `expected` says that somebody named the address, so that a server should be there."""
+    """An address and a token. `expected` says that the user or `fairway up` named it: a server should be there."""
 
     address: str
     token: str | None

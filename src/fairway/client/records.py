@@ -1,4 +1,4 @@
-"""What the server tells, as small records.
+"""The answers of the server, as small records.
 
 A record has the fields of `fairway.service`'s JSON objects and knows those that it was written for; the whole object,
 with fields that a newer server adds, is its `document`. What an older server leaves out has a default. Times are Unix
@@ -27,12 +27,12 @@ class Record:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
         """The record of a JSON object; raises `KeyError` for a field that it cannot do without."""
-        told = {**document, **cls._parts(document)}
+        given = {**document, **cls._parts(document)}
         values: dict[str, Any] = {}
         for one in fields(cls):
             needed = one.default is MISSING and one.default_factory is MISSING
-            if needed or told.get(one.name) is not None:
-                values[one.name] = told[one.name]
+            if needed or given.get(one.name) is not None:
+                values[one.name] = given[one.name]
         return cls(**{**values, "document": document})
 
     @classmethod
@@ -82,7 +82,8 @@ class Job(Record):
     """A job as the server knows it.
 
     `accelerators` is what it asks for, `accelerator` the type it runs on now. `reason_code` and `reason` say why it
-    waits, or why it ended. `spec`, `attempts`, `leases` and `rates` are there only if one asks for one job.
+    waits, or why it ended. `spec`, its description, `attempts`, `leases` and `rates` are there only if one
+    asks for one job.
     """
 
     id: str
@@ -130,7 +131,7 @@ class Job(Record):
 
     @property
     def steps_done(self) -> float | None:
-        """How far it is, if anybody knows."""
+        """How far it is; None for a job of unknown length."""
         return None if self.steps is None or self.steps_left is None else self.steps - self.steps_left
 
 
@@ -158,14 +159,14 @@ class DryRun(Record):
         job = {
             "id": "",
             "state": "queued",
-            **{name: told for name, told in document["job"].items() if told is not None},
+            **{name: value for name, value in document["job"].items() if value is not None},
         }
         return {"job": Job.of(job), "prediction": _prediction(document)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation(Record):
-    """Why a job is where it is, who is ahead of it, and what would change it."""
+    """Why a job is where it is, which jobs are ahead of it, and what would change it."""
 
     job: str
     state: str
@@ -187,8 +188,8 @@ class Explanation(Record):
 
 
 def _prediction(document: Mapping[str, Any]) -> Prediction | None:
-    told = document.get("prediction")
-    return None if told is None else Prediction.of(told)
+    given = document.get("prediction")
+    return None if given is None else Prediction.of(given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +253,7 @@ class Event(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class JournalEntry(Record):
-    """An entry of the journal: what the engine was told, answered or decided, and when."""
+    """An entry of the journal: an event that the engine took in, a command that it gave or a decision, and when."""
 
     sequence: int
     kind: str

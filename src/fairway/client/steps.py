@@ -1,4 +1,4 @@
-"""What a client does, as steps that somebody else carries out: to send, to wait, to read on, to give a result.
+"""What a client does, as steps: to send, to wait, to read on, to give a result.
 
 The flows in `calls`, `patience` and `streams` are generators of such steps and hold all the logic; they open no
 connection and do not wait themselves. `Client` and `AsyncClient` carry the steps out, each in its own way, and send
@@ -19,8 +19,8 @@ T_co = TypeVar("T_co", covariant=True)
 class Request:
     """An HTTP request.
 
-    `repeatable` says that sending it twice does no harm, so that it may be sent again when nobody knows whether it
-    arrived. `silence_seconds` is how long the other side may say nothing.
+    `repeatable` says that sending it twice does no harm, so that it may be sent again when it is not known whether it
+    arrived. `silence_seconds` is how long the server may say nothing.
     """
 
     method: str
@@ -76,7 +76,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait; `why` is for people who wonder."""
+    """Wait; `why` is for the user, who may wonder."""
 
     seconds: float
     why: str = ""

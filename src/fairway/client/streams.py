@@ -28,7 +28,7 @@ _FAREWELLS = {"closing", "dropped", "revoked"}
 """What the server says before it ends a stream; whether it can be opened again will be seen."""
 
 _PAUSE_SECONDS = 0.3
-"""Before a stream is opened again; where nobody answers at all, the pauses grow by themselves."""
+"""Before a stream is opened again; where no server answers at all, the pauses grow by themselves."""
 
 
 def logs(calls: Calls, job: str | Job, rank: int, tail: int | None, follow: bool) -> Steps[str]:
@@ -70,8 +70,8 @@ def _log_request(job: str | Job, rank: int, follow: bool, tail: int | None, posi
 
 def _begin(answer: Answer, *, whole: bool) -> int | None:
     """Where in the log an answer begins: as it says, or at 0 if all of it was asked for."""
-    told = answer.headers.get(LOG_OFFSET, "")
-    return int(told) if told.isdecimal() else 0 if whole else None
+    offset = answer.headers.get(LOG_OFFSET, "")
+    return int(offset) if offset.isdecimal() else 0 if whole else None
 
 
 def events(calls: Calls, job: str | Job | None, after: str | None) -> Steps[Event]:
@@ -83,23 +83,23 @@ def events(calls: Calls, job: str | Job | None, after: str | None) -> Steps[Even
         yield from calls.patience.opened(Request("GET", path, (), headers, silence_seconds=_SILENCE_SECONDS))
         reader = EventReader()
         while isinstance(piece := (yield Read()), bytes):
-            for told in reader.feed(piece):
-                last = told.id if told.id is not None else last
-                if told.kind not in _FAREWELLS:
-                    yield Give(_event(calls, told))
+            for event in reader.feed(piece):
+                last = event.id if event.id is not None else last
+                if event.kind not in _FAREWELLS:
+                    yield Give(_event(calls, event))
         if piece is None and job is not None and (yield from _ended(calls, job)):
             return
         yield Pause(_PAUSE_SECONDS, "the events broke off")
 
 
-def _event(calls: Calls, told: ServerEvent) -> Event:
+def _event(calls: Calls, event: ServerEvent) -> Event:
     try:
-        document: Mapping[str, Any] = json.loads(told.data)
+        document: Mapping[str, Any] = json.loads(event.data)
         whole = "id" in document and "state" in document
     except (ValueError, TypeError):
         raise not_understood(calls.patience.address, "an event without a JSON object") from None
     job = calls.read(document, Job.of) if whole else None
-    return Event(id=told.id, kind=told.kind, job=job, document=document)
+    return Event(id=event.id, kind=event.kind, job=job, document=document)
 
 
 def _ended(calls: Calls, job: str | Job) -> Part[bool]:

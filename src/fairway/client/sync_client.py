@@ -9,7 +9,7 @@ from typing import Literal, Self, TypeVar, overload
 
 import httpx
 
-from fairway.client import streams, wire
+from fairway.client import httpx_adapter, streams
 from fairway.client.calls import Calls
 from fairway.client.job_body import JobLike
 from fairway.client.patience import Patience
@@ -24,10 +24,10 @@ class Client:
     """A running Fairway.
 
     Without an address, the one in `FAIRWAY_ADDRESS`, the one that `fairway up` has written to `FAIRWAY_HOME` or
-    `http://127.0.0.1:8642` is taken; without a token, `FAIRWAY_TOKEN` or the one in `FAIRWAY_HOME`. When nobody
-    answers, requests that can be repeated are, for up to `patience` seconds (10, or 0 at an address that nobody named);
-    `waiting` is told why. Jobs are named by their id, or by the record of one. It may be used by several threads, and
-    as a context manager, which closes it.
+    `http://127.0.0.1:8642` is taken; without a token, `FAIRWAY_TOKEN` or the one in `FAIRWAY_HOME`. When no server
+    answers, requests that can be repeated are, for up to `patience` seconds (10, or 0 at the default address);
+    `waiting` is called with the reason. Jobs are named by their id, or by the record of one. A client may be used by
+    several threads, and as a context manager, which closes it.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Client:
         self.address = place.address
         self._calls = Calls(Patience.towards(place, patience))
         self._waiting = waiting
-        self._http = httpx.Client(**wire.settings(place))
+        self._http = httpx.Client(**httpx_adapter.settings(place))
 
     def close(self) -> None:
         """Close its connections."""
@@ -88,7 +88,7 @@ class Client:
         return self._one(self._calls.cancel(job))
 
     def explain(self, job: str | Job) -> Explanation:
-        """Why a job waits, who is ahead of it, when it will start and what would start it now."""
+        """Why a job waits, which jobs are ahead of it, when it will start and what would start it now."""
         return self._one(self._calls.explain(job))
 
     def logs(self, job: str | Job, *, rank: int = 0, tail: int | None = None, follow: bool = False) -> Iterator[str]:
@@ -103,7 +103,7 @@ class Client:
         return self._all(streams.events(self._calls, job, after))
 
     def wait(self, job: str | Job, timeout: float | None = None) -> Job:
-        """Wait until a job has ended, and tell how; raises a `TimeoutError` after so many seconds."""
+        """Wait until a job has ended, and return how it ended; raises a `TimeoutError` after so many seconds."""
         return self._one(self._calls.wait(job, timeout))
 
     def workers(self) -> list[Worker]:
@@ -129,7 +129,7 @@ class Client:
     def create_token(
         self, role: Literal["admin", "member", "reader"], *, team: str | None = None, name: str | None = None
     ) -> Token:
-        """Make a token; its `token` is the secret, which is told this once."""
+        """Make a token; its `token` is the secret, which the server shows this once."""
         return self._one(self._calls.create_token(role, team, name))
 
     def revoke_token(self, token: str) -> None:
@@ -186,14 +186,16 @@ class _Connection:
                     time.sleep(seconds)
                     return None
                 case Send(request):
-                    response = self._http.send(wire.built(self._http, request))
-                    return wire.answer_of(response, response.content)
+                    response = self._http.send(httpx_adapter.built(self._http, request))
+                    return httpx_adapter.answer_of(response, response.content)
                 case Open(request):
                     self.__exit__()
-                    self._stream = self._http.send(wire.built(self._http, request), stream=True)
+                    self._stream = self._http.send(httpx_adapter.built(self._http, request), stream=True)
                     self._pieces = self._stream.iter_bytes()
-                    return wire.answer_of(self._stream, b"" if self._stream.is_success else self._stream.read())
+                    return httpx_adapter.answer_of(
+                        self._stream, b"" if self._stream.is_success else self._stream.read()
+                    )
                 case Read():
                     return next(self._pieces, None)
         except httpx.RequestError as error:
-            return wire.no_answer(error)
+            return httpx_adapter.no_answer(error)

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
 from fairway.configure.profile import Profile
 from fairway.errors import InputError
 from fairway.workflows import ANY, Stage, Workflow
@@ -17,7 +15,7 @@ from fairway.workflows import ANY, Stage, Workflow
 class Application:
     """A workflow, the profile and the cold start of each of its stages, and its SLO in seconds.
 
-    `key` tells applications apart where each has its own home among the invokers.
+    `key` tells applications apart where each has its own home among the workers.
     """
 
     workflow: Workflow
@@ -46,7 +44,7 @@ class Application:
     ) -> Application:
         """An application from the profiles of its stages by name; refuses what does not fit together."""
         stages = tuple(
-            Stage.of(stage, {ANY: _fastest_by_batch(profile)}, input_bytes=(input_bytes or {}).get(stage))
+            Stage.of(stage, {ANY: profile.fastest_by_batch()}, input_bytes=(input_bytes or {}).get(stage))
             for stage, profile in profiles.items()
         )
         cold = tuple((cold_seconds or {}).get(stage, 0.0) for stage in profiles) if cold_seconds else ()
@@ -56,14 +54,14 @@ class Application:
         return len(self.workflow)
 
     def within(self, cpu: int, gpu: int) -> Application:
-        """The same with those configurations only that fit on an invoker of so many CPUs and slices."""
+        """The same with those configurations only that fit on a worker of so many CPUs and slices."""
         masks = [(profile.cpu <= cpu) & (profile.gpu <= gpu) for profile in self.profiles]
         if all(mask.all() for mask in masks):
             return self
         for stage, mask in zip(self.workflow.stages, masks, strict=True):
             if not mask.any():
                 raise InputError(
-                    f"application '{self.name}', stage '{stage.name}': no configuration fits on an invoker of "
+                    f"application '{self.name}', stage '{stage.name}': no configuration fits on a worker of "
                     f"{cpu} CPUs and {gpu} GPU slices; add a smaller one"
                 )
         return replace(
@@ -88,9 +86,3 @@ class Application:
             for successor in self.workflow.successors[stage]:
                 found[stage] |= {successor, *found[successor]}
         return tuple(tuple(stage for stage in self.workflow.topological_order if stage in later) for later in found)
-
-
-def _fastest_by_batch(profile: Profile) -> dict[int, float]:
-    return {
-        int(batch): float(profile.seconds[profile.batch == batch].min()) for batch in np.unique(profile.batch).tolist()
-    }

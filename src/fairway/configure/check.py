@@ -6,17 +6,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 import numpy as np
 
+from fairway.configure import queues
+from fairway.configure.capacity import Capacity
 from fairway.configure.check_situations import KINDS, Situation, situation_of
-from fairway.configure.configurator import Configurator, QueueConfigurator
-from fairway.configure.invokers import Invokers
-from fairway.configure.queues import Decision, Dispatch, NoFit, Queue, Wait
+from fairway.configure.configurator import Configurator, QueueConfigurator, TurnOrder
+from fairway.configure.queues import Candidates, Choice, Decision, Queue, Wait
 from fairway.errors import FairwayError
 
 _SEED = 7
@@ -62,16 +64,38 @@ class Trial:
             message = f"{self._place('answers')}: prepare raises {type(error).__name__}: {error}"
             raise ConfiguratorError(message) from error
 
-    def decide(self, queue: Queue, invokers: Invokers, prepared: QueueConfigurator | None = None) -> Decision:
+    def decide(self, queue: Queue, capacity: Capacity, prepared: QueueConfigurator | None = None) -> Decision:
         """What the configurator decides."""
         try:
-            decision = (prepared or self.prepared).decide(queue, invokers)
+            decision = (prepared or self.prepared).decide(queue, capacity)
         except Exception as error:
             message = f"{self._place('answers')}: decide raises {type(error).__name__}: {error} for {queue}"
             raise ConfiguratorError(message) from error
-        if not isinstance(decision, Dispatch | Wait | NoFit):
-            self.fail("answers", f"decides {decision!r}, expected a Dispatch, a Wait or a NoFit")
+        if not isinstance(decision, Candidates | Wait):
+            self.fail("answers", f"decides {decision!r}, expected Candidates or a Wait")
+        if isinstance(decision, Candidates) and not all(isinstance(each, Choice) for each in decision.choices):
+            self.fail("answers", f"decides {decision!r}, expected that each of the choices is a Choice")
         return decision
+
+    def decisions(self) -> Iterator[tuple[Queue, Decision]]:
+        """What the configurator decides for each queue, on workers that are partly busy and on idle ones."""
+        for capacity in (self.situation.capacity, self.situation.idle()):
+            for queue in self.situation.queues:
+                yield queue, self.decide(queue, capacity)
+
+    def values(self, candidates: Candidates) -> list[float]:
+        """What each choice is worth on an idle worker and on one that it fills; nothing without a value."""
+        if candidates.value is None:
+            return []
+        platform, found = self.situation.platform, []
+        for position, (_, cpu, gpu) in enumerate(each.configuration for each in candidates.choices):
+            for left in ((0, 0), (platform.cpu - cpu, platform.gpu - gpu)):
+                try:
+                    found.append(candidates.value(position, *left))
+                except Exception as error:
+                    message = f"{self._place('answers')}: value raises {type(error).__name__}: {error}"
+                    raise ConfiguratorError(message) from error
+        return found
 
     def fail(self, check: str, numbers: str) -> NoReturn:
         """Report a failed check."""
@@ -83,81 +107,96 @@ class Trial:
         return f"configurator '{name}' fails check '{check}' in {situation}"
 
 
-def what_starts_fits(trial: Trial) -> None:
-    """A task starts with jobs that wait, at most a batch of them, in sizes that the stage has, where there is room."""
-    for queue in trial.situation.queues:
-        decision = trial.decide(queue, trial.situation.invokers)
-        if not isinstance(decision, Dispatch):
+def says_how_it_runs(trial: Trial) -> None:
+    """It has a name, the name of a placer for its batches, and an order in which queues take turns."""
+    for field in ("name", "placer"):
+        value = getattr(trial.configurator, field, None)
+        if not (isinstance(value, str) and value):
+            trial.fail("says_how_it_runs", f"{field} is {value!r}, expected a name")
+    turns, known = getattr(trial.configurator, "turns", None), get_args(TurnOrder)
+    if turns not in known:
+        trial.fail("says_how_it_runs", f"turns is {turns!r}, expected one of {', '.join(known)}")
+
+
+def choices_fit_on_a_worker(trial: Trial) -> None:
+    """Every choice is a configuration that the stage has and that an idle worker has room for."""
+    platform = trial.situation.platform
+    for queue, decision in trial.decisions():
+        if isinstance(decision, Wait):
             continue
-        batch, cpu, gpu = decision.configuration
-        if not 1 <= decision.jobs <= min(batch, queue.length):
-            trial.fail("what_starts_fits", f"{decision.jobs} jobs start of {queue.length} in a batch of {batch}")
-        if decision.configuration not in trial.situation.application.profiles[queue.stage].configurations():
-            trial.fail("what_starts_fits", f"{decision.configuration} is not a configuration of stage {queue.stage}")
-        if not 0 <= decision.invoker < len(trial.situation.invokers):
-            trial.fail("what_starts_fits", f"there is no invoker {decision.invoker}")
-        if not trial.situation.invokers.fits(decision.invoker, cpu, gpu):
-            trial.fail("what_starts_fits", f"{decision} starts where it has no room")
+        known = trial.situation.application.profiles[queue.stage].configurations()
+        for configuration, kind in decision.choices:
+            if configuration not in known:
+                trial.fail("choices_fit_on_a_worker", f"{configuration} is not a configuration of stage {queue.stage}")
+            if configuration.cpu > platform.cpu or configuration.gpu > platform.gpu:
+                size = f"{platform.cpu} CPUs and {platform.gpu} slices"
+                trial.fail("choices_fit_on_a_worker", f"{configuration} does not fit on a worker of {size}")
+            if kind not in queues.KINDS:
+                trial.fail("choices_fit_on_a_worker", f"{kind!r} is no reason, expected one of {queues.KINDS}")
 
 
-def idle_invokers_get_work(trial: Trial) -> None:
-    """With nothing running, a queue whose oldest job has waited for the whole SLO starts a task."""
+def values_are_numbers(trial: Trial) -> None:
+    """What a choice is worth on a worker is a number, and not infinite."""
+    for _, decision in trial.decisions():
+        if isinstance(decision, Candidates):
+            values = trial.values(decision)
+            if not all(math.isfinite(value) for value in values):
+                trial.fail("values_are_numbers", f"{decision.choices} are worth {values}")
+
+
+def idle_workers_get_work(trial: Trial) -> None:
+    """With nothing running, a queue whose oldest job has waited for the whole SLO gets a choice."""
     situation = trial.situation
-    idle = Invokers.idle(len(situation.invokers), situation.platform.cpu, situation.platform.gpu)
     for queue in situation.queues:
         patient = queue._replace(waited=situation.application.slo_seconds + 1.0)
-        decision = trial.decide(patient, idle)
-        if not isinstance(decision, Dispatch):
-            trial.fail("idle_invokers_get_work", f"decides {decision} for {patient}")
+        decision = trial.decide(patient, situation.idle())
+        if isinstance(decision, Wait) or not decision.choices:
+            trial.fail("idle_workers_get_work", f"decides {decision} for {patient}")
 
 
 def waits_have_an_end(trial: Trial) -> None:
     """A wait is for a time that is not negative and comes to an end."""
-    for queue in trial.situation.queues:
-        decision = trial.decide(queue, trial.situation.invokers)
-        if isinstance(decision, Wait) and not 0 <= decision.seconds < np.inf:
+    for _, decision in trial.decisions():
+        if isinstance(decision, Wait) and not 0 <= decision.seconds < math.inf:
             trial.fail("waits_have_an_end", f"waits for {decision.seconds} seconds")
-
-
-def full_invokers_get_nothing(trial: Trial) -> None:
-    """With nothing free anywhere, no task starts."""
-    situation = trial.situation
-    full = Invokers.idle(len(situation.invokers), situation.platform.cpu, situation.platform.gpu)
-    for invoker in range(len(full)):
-        full.take(invoker, full.cpu, full.gpu)
-    for queue in situation.queues:
-        decision = trial.decide(queue, full)
-        if isinstance(decision, Dispatch):
-            trial.fail("full_invokers_get_nothing", f"{decision} starts although nothing is free")
 
 
 def repeats_itself(trial: Trial) -> None:
     """The same draws give the same decisions, whatever was decided in between."""
-    first = [trial.decide(queue, trial.situation.invokers) for queue in trial.situation.queues]
+    asked, capacity = trial.situation.queues, trial.situation.capacity
+    first = [trial.decide(queue, capacity) for queue in asked]
     again = trial.prepare()
-    for queue, expected in reversed(list(zip(trial.situation.queues, first, strict=True))):
-        found = trial.decide(queue, trial.situation.invokers, again)
-        if found != expected:
+    for queue, expected in reversed(list(zip(asked, first, strict=True))):
+        found = trial.decide(queue, capacity, again)
+        if _comparable(trial, found) != _comparable(trial, expected):
             trial.fail("repeats_itself", f"decides {expected} and then {found}")
 
 
-def leaves_the_invokers_alone(trial: Trial) -> None:
-    """Deciding takes nothing from the invokers."""
+def _comparable(trial: Trial, decision: Decision) -> object:
+    """A decision with its values in place of the function that says them."""
+    if isinstance(decision, Wait):
+        return "waits", decision.seconds
+    return "starts", decision.choices, trial.values(decision)
+
+
+def leaves_the_capacity_alone(trial: Trial) -> None:
+    """Deciding takes nothing from the workers."""
     for queue in trial.situation.queues:
-        trial.decide(queue, trial.situation.invokers)
-    before, after = situation_of(trial.kind, trial.seed).invokers, trial.situation.invokers
-    for name in ("free_cpu", "free_gpu", "everywhere"):
+        trial.decide(queue, trial.situation.capacity)
+    before, after = situation_of(trial.kind, trial.seed).capacity, trial.situation.capacity
+    for name in ("free_cpu", "free_gpu"):
         expected, found = getattr(before, name).tolist(), getattr(after, name).tolist()
         if expected != found:
-            trial.fail("leaves_the_invokers_alone", f"{name} was {expected}, is {found}")
+            trial.fail("leaves_the_capacity_alone", f"{name} was {expected}, is {found}")
 
 
 CHECKS: tuple[Callable[[Trial], None], ...] = (
-    what_starts_fits,
-    idle_invokers_get_work,
+    says_how_it_runs,
+    choices_fit_on_a_worker,
+    values_are_numbers,
+    idle_workers_get_work,
     waits_have_an_end,
-    full_invokers_get_nothing,
     repeats_itself,
-    leaves_the_invokers_alone,
+    leaves_the_capacity_alone,
 )
 """What every configurator has to keep."""

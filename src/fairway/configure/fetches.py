@@ -1,18 +1,18 @@
-"""What a task waits for before it runs: overhead, its input and, if no container is warm, a cold start."""
+"""What a task waits for before it runs: overhead, its input and, if its model is idle at no worker, a cold start."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from fairway.configure.application import Application
-from fairway.configure.invokers import Invokers
+from fairway.configure.capacity import Capacity
 from fairway.configure.platform import Platform
 from fairway.configure.queues import Queue
 
 
 @dataclass(frozen=True, slots=True)
 class Fetches:
-    """By stage, the seconds that its input takes: as the request itself, from the same invoker, from another one."""
+    """By stage, the seconds that its input takes: as the request itself, from the same worker, from another one."""
 
     entry: tuple[float, ...]
     local: tuple[float, ...]
@@ -28,7 +28,7 @@ class Fetches:
         return cls(
             tuple(map(transfers.entry_seconds, sizes)),
             tuple(map(transfers.local_seconds, sizes)),
-            tuple(map(transfers.remote_seconds, sizes)),
+            tuple(map(transfers.between_hosts, sizes)),
             tuple(not before for before in application.workflow.predecessors),
             application.cold_seconds or (0.0,) * len(application),
             platform.overhead_seconds,
@@ -38,10 +38,10 @@ class Fetches:
         """What a stage adds to its run time if all goes well: its input is local, unless it is the request."""
         return self.overhead + (self.entry[stage] if self.is_entry[stage] else self.local[stage])
 
-    def expected(self, queue: Queue, invokers: Invokers, *, local: bool = True) -> float:
+    def expected(self, queue: Queue, capacity: Capacity, *, local: bool = True) -> float:
         """What the next task of a queue probably adds to its run time.
 
-        Its input counts as local if all predecessors of the oldest job ran on one invoker that has a CPU and a slice
+        Its input counts as local if all predecessors of the oldest job ran on one worker that has a CPU and a slice
         free; without `local`, never.
         """
         stage = queue.stage
@@ -49,5 +49,5 @@ class Fetches:
         if self.is_entry[stage]:
             return self.overhead + cold + self.entry[stage]
         source = queue.sources[0]
-        near = local and min(source) == max(source) and invokers.fits(source[0], 1, 1)
+        near = local and min(source) == max(source) and capacity.fits(source[0], 1, 1)
         return self.overhead + cold + (self.local[stage] if near else self.remote[stage])

@@ -97,6 +97,10 @@ class Profile:
         rows = np.flatnonzero((self.cpu == cpu) & (self.gpu == gpu) & (self.batch >= batch))
         return float(self.seconds[rows[np.argmin(self.batch[rows])]]) if len(rows) else float("inf")
 
+    def fastest_by_batch(self) -> dict[int, float]:
+        """By batch size, the seconds of its fastest configuration."""
+        return {batch: float(self.seconds[self.batch == batch].min()) for batch in np.unique(self.batch).tolist()}
+
     def only(self, kept: BoolArray) -> Profile:
         """The configurations of the mask alone."""
         return Profile(self.batch[kept], self.cpu[kept], self.gpu[kept], self.seconds[kept], self.formula)

@@ -1,11 +1,12 @@
-"""What a decision is about and what it says: one queue in; start a task, wait, or nothing fits out.
+"""What a decision is about and what it says: one queue in; sizes to start a batch in, or a time to wait, out.
 
-There is a queue for each stage of each application; a batch never mixes queues. Jobs are in order of arrival.
+There is a queue for each stage of each application; a batch never mixes queues. Jobs are in order of arrival. Which
+worker runs the batch is for floor 3: the first of the sizes runs for which that finds one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from fairway.configure.arrays import BoolArray
@@ -13,15 +14,19 @@ from fairway.configure.configuration import Configuration
 
 Kind = Literal["planned", "best-effort", "shed", "forced"]
 
+KINDS: tuple[Kind, ...] = ("planned", "best-effort", "shed", "forced")
+"""Why a batch starts: the search found its size; nothing is in time; the request is lost; nothing fitted for too long.
+"""
+
 
 class Queue(NamedTuple):
     """The queue of a stage at the moment of a decision; times are seconds from now.
 
     `seconds_left` is the time to the deadline of the oldest job, negative if it has passed; `waited` how long that job
     has been in the queue, and `in_group` how long in this stage's group. `sources` has, for each job from the oldest
-    on, the invokers on which its predecessors ran; only as many as the largest batch are looked at. `rate` is the
-    number of jobs per second that arrived of late, `failures` how often in a row nothing fitted. `warm` marks invokers
-    with an idle container of the stage; None if all have one. `noise` is that of the platform as measured so far, if
+    on, the workers on which its predecessors ran; only as many as the largest batch are looked at. `rate` is the
+    number of jobs per second that arrived of late, `failures` how often in a row nothing fitted. `warm` marks workers
+    with an idle copy of the stage's model; None if all have one. `noise` is that of the platform as measured so far, if
     known.
     """
 
@@ -37,17 +42,28 @@ class Queue(NamedTuple):
     noise: float | None = None
 
 
-class Dispatch(NamedTuple):
-    """Start a task of the oldest jobs there.
+class Choice(NamedTuple):
+    """A size in which a batch of the oldest jobs may start, and why it would.
 
-    A task holds the CPUs and slices of the configuration, and takes the time of the jobs that it really has. `kind`
-    says why: the search found it; nothing is in time; the request is lost; or nothing fitted for too long.
+    A batch holds the CPUs and slices of the configuration, and takes the time of the jobs that it really has.
     """
 
     configuration: Configuration
-    jobs: int
-    invoker: int
     kind: Kind = "planned"
+
+
+Value = Callable[[int, int, int], float]
+"""What one of the choices, by its position, is worth on a worker that it leaves so many CPUs and slices free on."""
+
+
+class Candidates(NamedTuple):
+    """Start a batch in the first of these sizes that a worker has room for.
+
+    With `value`, in the one that is worth most on the worker that it would get.
+    """
+
+    choices: tuple[Choice, ...]
+    value: Value | None = None
 
 
 class Wait(NamedTuple):
@@ -56,10 +72,4 @@ class Wait(NamedTuple):
     seconds: float
 
 
-class NoFit(NamedTuple):
-    """No invoker has room for any of these now."""
-
-    tried: tuple[Configuration, ...] = ()
-
-
-Decision = Dispatch | Wait | NoFit
+Decision = Candidates | Wait

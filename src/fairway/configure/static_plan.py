@@ -13,13 +13,12 @@ import numpy as np
 
 from fairway.configure.application import Application
 from fairway.configure.arrays import FloatArray
+from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import SECONDS_PER_HOUR, Configuration
 from fairway.configure.fetches import Fetches
-from fairway.configure.invokers import NOWHERE, Invokers
 from fairway.configure.kernels import TOLERANCE
-from fairway.configure.placement import near_the_data
 from fairway.configure.platform import Platform
-from fairway.configure.queues import Decision, Dispatch, NoFit, Queue
+from fairway.configure.queues import Candidates, Choice, Decision, Queue
 
 Plan = tuple[Configuration, ...]
 """The configuration of each stage, by its number."""
@@ -124,9 +123,6 @@ class PlannedQueues:
     application: Application
     plan: Plan
 
-    def decide(self, queue: Queue, invokers: Invokers) -> Decision:
-        """Start the planned configuration near the data; never wait for more jobs."""
-        configuration = self.plan[queue.stage]
-        jobs = min(configuration.batch, queue.length)
-        invoker = near_the_data(self.application, queue, jobs, configuration.cpu, configuration.gpu, invokers)
-        return NoFit((configuration,)) if invoker == NOWHERE else Dispatch(configuration, jobs, invoker)
+    def decide(self, queue: Queue, capacity: Capacity) -> Decision:  # noqa: ARG002
+        """Start the planned configuration; never wait for more jobs."""
+        return Candidates((Choice(self.plan[queue.stage]),))

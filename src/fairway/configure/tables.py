@@ -1,6 +1,6 @@
 """An application on a platform as arrays: what each configuration takes and costs, once for all decisions.
 
-A stage that comes later is expected to find its input on its invoker and its container warm:
+A stage that comes later is expected to find its input on its worker and its model there:
 
     seconds = t + overhead + local fetch                 cost = rate · t / batch, per job
 

@@ -1,4 +1,4 @@
-"""Who is asked first when something has changed: the recheck list and the ring of ESG, a plain ring, or least slack.
+"""Which queue is asked first when something has changed: by ESG's recheck list and ring, a plain ring, or least slack.
 
 `recheck`: queues for which nothing fitted are on a list. A pass asks each of them once, the longest there first, and
 takes it off the list if a task starts. Then it goes around all other queues, beginning after the one that was served

@@ -10,15 +10,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from fairway.place.placer import Placer
     from fairway.place.plan import Plan
     from fairway.place.problem import PlacementProblem
-    from fairway.place.scheduler import Scheduler
 
 
 class _CallableFloor(ModuleType):
     """The verb of the floor has the floor's name; as a plain function, it would hide the package from `import`."""
 
-    def __call__(self, scheduler: str | Scheduler, problem: PlacementProblem, *, seed: int | None = None) -> Plan:
+    def __call__(self, scheduler: str | Placer, problem: PlacementProblem, *, seed: int | None = None) -> Plan:
         from fairway.place.registry import place  # noqa: PLC0415
 
         return place(scheduler, problem, seed=seed)

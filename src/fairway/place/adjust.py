@@ -8,11 +8,15 @@ if the planned worker of one has left, all of them have to find the same other o
 
 from __future__ import annotations
 
+import numpy as np
+
+from fairway.place.batch import NOWHERE, Batch, Room, ends_there
+from fairway.place.fleet import OUTSIDE
 from fairway.place.kernels import cheapest_worker
 from fairway.place.plan import Draws, Request
 from fairway.place.planner import no_place
 from fairway.place.spread import spread_worker
-from fairway.place.state import ABSENT, View
+from fairway.place.state import ABSENT, NEVER, View
 
 
 def adjusted_worker(
@@ -70,3 +74,46 @@ def adjusted_worker(
     if chosen < 0:
         raise no_place(request, stage)
     return chosen
+
+
+def first_to_end(
+    batch: Batch,
+    room: Room,
+    view: View,
+    now: float,
+    draws: Draws,
+    *,
+    eviction_penalty: float = 1.0,
+    home_penalty: float = 1.0,
+    counts_load: bool = True,
+    counts_cache: bool = True,
+) -> int:
+    """Of the workers that have room for a batch, the one on which it would end first; `NOWHERE` if none has."""
+    fleet, idle = batch.graph.fleet, np.where(view.queued == ABSENT, ABSENT, 0.0)
+    return int(
+        cheapest_worker(
+            ends_there(batch, room),
+            0.0,
+            batch.graph.needed[batch.stage],
+            fleet.fetch_seconds,
+            fleet.model_bytes,
+            fleet.hosts,
+            view.queued if counts_load else idle,
+            view.busy_until if counts_load else idle,
+            view.cached,
+            view.free,
+            OUTSIDE,
+            0.0,
+            NEVER,
+            view.own_cached,
+            view.own_free,
+            view.homes,
+            NOWHERE,
+            now,
+            eviction_penalty,
+            home_penalty,
+            counts_cache,
+            False,
+            draws.random(),
+        )
+    )

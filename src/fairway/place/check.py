@@ -1,7 +1,8 @@
-"""The conformance kit of schedulers: what must hold for any of them, ours or a third party's.
+"""The conformance kit of placers: what must hold for any of them, ours or a third party's.
 
-`check_scheduler` puts a scheduler into many small situations (`check_situations`) and runs every check of `CHECKS` in
-each. A failure names the check, the situation and the numbers.
+`check_scheduler` puts a placer into many small situations (`check_situations`) and runs every check of `BATCH_CHECKS`
+in each and, if the placer can place requests ahead, every check of `CHECKS`. A failure names the check, the situation
+and the numbers.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from typing import NoReturn
 import numpy as np
 
 from fairway.errors import FairwayError
-from fairway.place.check_situations import KINDS, NOW, Situation, situation_of
+from fairway.place.batch import NOWHERE, Batch, Room
+from fairway.place.check_situations import CPUS, KINDS, NOW, Situation, situation_of
+from fairway.place.fleet import OUTSIDE
+from fairway.place.placer import BatchPlacer, Placer
 from fairway.place.plan import NoPlaceError, Plan, Request
-from fairway.place.scheduler import Scheduler
+from fairway.place.state import View
 
 TOLERANCE = 1e-9
 """Seconds by which expected times may contradict each other."""
@@ -29,21 +33,42 @@ class SchedulerError(FairwayError):
     """A scheduler breaks a rule that every scheduler must keep."""
 
 
-def check_scheduler(scheduler: Scheduler, *, seeds: Iterable[int] = range(5)) -> None:
-    """Raise `SchedulerError` unless the scheduler passes every check in every kind of situation."""
+def check_scheduler(scheduler: BatchPlacer, *, seeds: Iterable[int] = range(5)) -> None:
+    """Raise `SchedulerError` unless the scheduler passes every check in every kind of situation.
+
+    One that has neither `plan` nor `next_worker` is checked for what it does with batches alone.
+    """
+    checks = _checks_of(scheduler)
     for seed in seeds:
         for kind in KINDS:
-            for check in CHECKS:
+            for check in checks:
                 check(Trial(scheduler, kind, seed))
+
+
+def _checks_of(scheduler: BatchPlacer) -> tuple[Callable[[Trial], None], ...]:
+    """The checks of the verbs that a scheduler has; fails where one is missing."""
+    has = {verb: callable(getattr(scheduler, verb, None)) for verb in ("place_batch", "plan", "next_worker")}
+    places_ahead = has["plan"] or has["next_worker"]
+    for verb, there in has.items():
+        if not there and (places_ahead or verb == "place_batch"):
+            name = getattr(scheduler, "name", type(scheduler).__name__)
+            raise SchedulerError(f"scheduler '{name}' fails check 'answers': it has no method '{verb}'")
+    return (*CHECKS, *BATCH_CHECKS) if places_ahead else BATCH_CHECKS
 
 
 @dataclass(frozen=True)
 class Trial:
     """A scheduler in one situation."""
 
-    scheduler: Scheduler
+    scheduler: BatchPlacer
     kind: str
     seed: int
+
+    @property
+    def ahead(self) -> Placer:
+        """The scheduler as one that places requests ahead."""
+        assert isinstance(self.scheduler, Placer)
+        return self.scheduler
 
     @cached_property
     def situation(self) -> Situation:
@@ -59,7 +84,7 @@ class Trial:
         """What the scheduler plans for this variant of the request."""
         view = self.situation.view(request.ingress)
         try:
-            return self.scheduler.plan(request, view, NOW, np.random.default_rng(_SEED))
+            return self.ahead.plan(request, view, NOW, np.random.default_rng(_SEED))
         except Exception as error:
             message = f"{self._place('answers')}: plan raises {type(error).__name__}: {error}"
             raise SchedulerError(message) from error
@@ -69,10 +94,29 @@ class Trial:
         draws = np.random.default_rng(_SEED)
         request, view = self.situation.request, self.situation.view(sender)
         try:
-            return self.scheduler.next_worker(request, stage, planned, view, NOW, draws, gathered=gathered)
+            return self.ahead.next_worker(request, stage, planned, view, NOW, draws, gathered=gathered)
         except Exception as error:
             message = f"{self._place('answers')}: next_worker raises {type(error).__name__}: {error}"
             raise SchedulerError(message) from error
+
+    def place_batch(self, batch: Batch, room: Room) -> int:
+        """Where the scheduler sends a batch."""
+        view, draws = self.situation.view(OUTSIDE), np.random.default_rng(_SEED)
+        try:
+            worker = self.scheduler.place_batch(batch, room, view, NOW, draws)
+        except Exception as error:
+            message = f"{self._place('answers')}: place_batch raises {type(error).__name__}: {error}"
+            raise SchedulerError(message) from error
+        if worker not in range(NOWHERE, len(self.situation.table.fleet)):
+            self.fail("answers", f"place_batch says {worker!r}, expected a worker's number or NOWHERE")
+        return int(worker)
+
+    def require_room(self, check: str, batch: Batch, room: Room, worker: int) -> None:
+        """Fail unless the worker is there, has room for the batch and can run its stage."""
+        self.require_able(check, batch.stage, worker)
+        if not room.fits(batch)[worker]:
+            free = f"{room.cpu[worker]} CPUs and {room.gpu[worker]} slices"
+            self.fail(check, f"a batch of {batch.cpu} and {batch.gpu} goes to worker {worker}, which has {free} free")
 
     def require_able(self, check: str, stage: int, worker: int) -> None:
         """Fail unless the worker is there and can run the stage, memory included."""
@@ -81,6 +125,13 @@ class Trial:
             self.fail(check, f"'{name}' goes to worker {worker}, but only {self.situation.present} are there")
         if not self.situation.request.graph.runnable[stage, worker]:
             self.fail(check, f"'{name}' goes to worker {worker}, which has no time for it or too little memory")
+
+    def require_same(self, check: str, before: View | Room, after: View | Room) -> None:
+        """Fail unless nothing has changed."""
+        for name in before._fields:
+            expected, found = np.asarray(getattr(before, name)), np.asarray(getattr(after, name))
+            if not np.array_equal(expected, found):
+                self.fail(check, f"{name} was {expected.tolist()}, is {found.tolist()}")
 
     def fail(self, check: str, numbers: str) -> NoReturn:
         """Report a failed check."""
@@ -147,10 +198,7 @@ def leaves_the_state_alone(trial: Trial) -> None:
         trial.next_worker(stage, planned, trial.situation.request.ingress)
     ingress = trial.situation.request.ingress
     before, after = situation_of(trial.kind, trial.seed).view(ingress), trial.situation.view(ingress)
-    for name in before._fields:
-        expected, found = np.asarray(getattr(before, name)), np.asarray(getattr(after, name))
-        if not np.array_equal(expected, found):
-            trial.fail("leaves_the_state_alone", f"{name} was {expected.tolist()}, is {found.tolist()}")
+    trial.require_same("leaves_the_state_alone", before, after)
 
 
 def kept_tasks_stay(trial: Trial) -> None:
@@ -212,7 +260,7 @@ def refuses_what_has_no_place(trial: Trial) -> None:
         situation.table.leave(worker)
     view = situation.view(situation.request.ingress)
     try:
-        plan = trial.scheduler.plan(situation.request, view, NOW, np.random.default_rng(_SEED))
+        plan = trial.ahead.plan(situation.request, view, NOW, np.random.default_rng(_SEED))
     except NoPlaceError:
         return
     except Exception as error:
@@ -232,4 +280,80 @@ CHECKS: tuple[Callable[[Trial], None], ...] = (
     lost_workers_get_nothing,
     refuses_what_has_no_place,
 )
-"""What every scheduler has to keep."""
+"""What every scheduler has to keep that places requests ahead."""
+
+
+def batches_go_where_they_fit(trial: Trial) -> None:
+    """A batch goes to one worker that is there, has room for it and can run its stage, or nowhere."""
+    room = trial.situation.room
+    for batch in trial.situation.batches:
+        worker = trial.place_batch(batch, room)
+        if worker != NOWHERE:
+            trial.require_room("batches_go_where_they_fit", batch, room, worker)
+
+
+def empty_workers_get_batches(trial: Trial) -> None:
+    """While nothing runs anywhere, every batch has a worker."""
+    room = trial.situation.empty_room()
+    for batch in trial.situation.batches:
+        worker = trial.place_batch(batch, room)
+        if worker == NOWHERE:
+            trial.fail("empty_workers_get_batches", f"a batch of {batch.cpu} and {batch.gpu} goes nowhere")
+        trial.require_room("empty_workers_get_batches", batch, room, worker)
+
+
+def what_fits_nowhere_goes_nowhere(trial: Trial) -> None:
+    """A batch that needs more than any worker has free has no worker."""
+    room = trial.situation.room
+    full = room._replace(cpu=np.zeros_like(room.cpu), gpu=np.zeros_like(room.gpu))
+    for batch in trial.situation.batches:
+        for asked, free in ((batch._replace(cpu=CPUS + 1), room), (batch, full)):
+            worker = trial.place_batch(asked, free)
+            if worker != NOWHERE:
+                size = f"{asked.cpu} and {asked.gpu}"
+                trial.fail("what_fits_nowhere_goes_nowhere", f"a batch of {size} goes to worker {worker}")
+
+
+def batches_repeat(trial: Trial) -> None:
+    """The same draws give a batch the same worker, whatever was decided in between."""
+    situation = trial.situation
+    first = [trial.place_batch(batch, situation.room) for batch in situation.batches]
+    for batch, once in reversed(list(zip(situation.batches, first, strict=True))):
+        again = trial.place_batch(batch, situation.room)
+        if again != once:
+            trial.fail("batches_repeat", f"a batch of stage {batch.stage} goes to {once} and then to {again}")
+
+
+def batches_leave_the_state_alone(trial: Trial) -> None:
+    """Placing a batch changes nothing in what is known of the workers, and takes nothing from them."""
+    for batch in trial.situation.batches:
+        trial.place_batch(batch, trial.situation.room)
+    before, after = situation_of(trial.kind, trial.seed), trial.situation
+    trial.require_same("batches_leave_the_state_alone", before.view(OUTSIDE), after.view(OUTSIDE))
+    trial.require_same("batches_leave_the_state_alone", before.room, after.room)
+
+
+def lost_workers_get_no_batches(trial: Trial) -> None:
+    """After a worker has left, no batch goes there, wherever it has gone before."""
+    situation, room = trial.situation, trial.situation.empty_room()
+    before = [trial.place_batch(batch, room) for batch in situation.batches]
+    lost = before[0]
+    situation.table.leave(lost)
+    room.cpu[lost] = room.gpu[lost] = 0
+    for batch in situation.batches:
+        worker = trial.place_batch(batch, room)
+        if worker == lost:
+            trial.fail("lost_workers_get_no_batches", f"a batch goes to worker {lost}, which has left")
+        if worker != NOWHERE:
+            trial.require_room("lost_workers_get_no_batches", batch, room, worker)
+
+
+BATCH_CHECKS: tuple[Callable[[Trial], None], ...] = (
+    batches_go_where_they_fit,
+    empty_workers_get_batches,
+    what_fits_nowhere_goes_nowhere,
+    batches_repeat,
+    batches_leave_the_state_alone,
+    lost_workers_get_no_batches,
+)
+"""What every placer has to keep."""

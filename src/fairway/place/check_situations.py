@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from fairway.links import Links
+from fairway.place.batch import Batch, Room
 from fairway.place.fleet import Fleet, Worker
 from fairway.place.graph import TaskGraph
-from fairway.place.links import Links
 from fairway.place.plan import Request
 from fairway.place.state import NEVER, StateTable, View
 from fairway.workflows import Model, Stage, Workflow
@@ -21,18 +22,34 @@ Generator = np.random.Generator
 NOW = 100.0
 """The time of day in every situation: not 0, so that a duration taken for a time shows."""
 
+CPUS, SLICES = 16, 7
+"""What a worker has room for when nothing runs there."""
+
+_BATCHES_OF_A_STAGE = 2
+
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """A request, the rows of the workers and those among them that are there."""
+    """A request, the rows of the workers, the numbers of the workers that are there, and what is free on each.
+
+    `batches` are of the stages of the request, of sizes that some workers have room for.
+    """
 
     request: Request
     table: StateTable
     present: tuple[int, ...]
+    room: Room
+    batches: tuple[Batch, ...]
 
     def view(self, me: int) -> View:
         """What a worker sees, or `OUTSIDE`."""
         return self.table.view(me, NOW)
+
+    def empty_room(self) -> Room:
+        """What is free when nothing runs anywhere."""
+        there = np.zeros(len(self.table.fleet), np.int64)
+        there[list(self.present)] = 1
+        return self.room._replace(cpu=CPUS * there, gpu=SLICES * there)
 
 
 def situation_of(kind: str, seed: int) -> Situation:
@@ -52,7 +69,12 @@ def situation_of(kind: str, seed: int) -> Situation:
                 room -= fleet.model_bytes[model]
     present = _leave(shape, table, graph, generator)
     ingress = int(generator.choice(present))
-    return Situation(Request(int(generator.integers(2**40)), graph, ingress), table, present)
+    request = Request(int(generator.integers(2**40)), graph, ingress)
+    room = _room(len(fleet), present, generator)
+    batches = tuple(
+        _batch(request, stage, present, generator) for stage in range(len(graph)) for _ in range(_BATCHES_OF_A_STAGE)
+    )
+    return Situation(request, table, present, room, batches)
 
 
 @dataclass(frozen=True)
@@ -156,3 +178,28 @@ def _leave(shape: _Shape, table: StateTable, graph: TaskGraph, generator: Genera
             table.leave(worker)
             present = rest
     return tuple(present)
+
+
+def _room(workers: int, present: tuple[int, ...], generator: Generator) -> Room:
+    cpu, gpu = generator.integers(CPUS + 1, size=workers), generator.integers(SLICES + 1, size=workers)
+    gone = np.ones(workers, np.bool_)
+    gone[list(present)] = False
+    cpu[gone] = gpu[gone] = 0
+    return Room(cpu, gpu, *generator.uniform(0.0, 1.0, size=2).tolist())
+
+
+def _batch(request: Request, stage: int, present: tuple[int, ...], generator: Generator) -> Batch:
+    """A batch of up to three jobs, whose inputs are anywhere."""
+    before, workers = request.graph.workflow.predecessors[stage], len(request.graph.fleet)
+    jobs = int(generator.integers(1, 4)) if before else 0
+    return Batch(
+        request.graph,
+        stage,
+        int(generator.integers(2**40)),
+        float(generator.uniform(0.0, 1.0)),
+        int(generator.integers(1, CPUS + 1)),
+        int(generator.integers(SLICES + 1)),
+        [tuple(generator.choice(present, size=len(before)).tolist()) for _ in range(jobs)],
+        int(generator.integers(workers)),
+        generator.random(workers) < 0.5 if generator.random() < 0.5 else None,
+    )

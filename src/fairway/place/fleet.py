@@ -1,6 +1,7 @@
 """The workers that tasks are placed on, the models that they may hold and the links between them: what never changes.
 
-A worker is one accelerator that runs one task at a time, or several at once that are for the same stage. Workers and
+A worker has CPUs, accelerator slices and device memory. One that is not divided, with one of either, runs one task at a
+time, or several at once that are for the same stage; on others, each task holds its share. Workers and
 models are numbered in the order in which they are given; everything behind this edge knows them by number. A worker
 that leaves keeps its number and comes back under it (`StateTable`).
 """
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairway.errors import InputError
+from fairway.links import Links, Moves
 from fairway.place.arrays import FloatArray, IntArray
-from fairway.place.links import Links
 from fairway.workflows import Model
 
 OUTSIDE = -1
@@ -23,12 +24,22 @@ OUTSIDE = -1
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One accelerator: its type, its memory for models in bytes, and the host that it sits in (its own without one)."""
+    """One accelerator: its type, its memory for models in bytes, and the host that it sits in (its own without one).
+
+    `cpus` and `slices` are what its tasks share.
+    """
 
     name: str
     memory_bytes: float
     accelerator: str = "gpu"
     host: str | None = None
+    cpus: int = 1
+    slices: int = 1
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether several tasks can run at once, each on its share."""
+        return (self.cpus, self.slices) != (1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +51,7 @@ class Fleet:
 
     workers: tuple[Worker, ...]
     models: tuple[Model, ...]
-    links: Links
+    links: Moves
     hosts: IntArray
     memory: FloatArray
     model_bytes: FloatArray
@@ -49,7 +60,7 @@ class Fleet:
     model_numbers: dict[str, int]
 
     @classmethod
-    def of(cls, workers: Iterable[Worker], models: Iterable[Model] = (), links: Links | None = None) -> Fleet:
+    def of(cls, workers: Iterable[Worker], models: Iterable[Model] = (), links: Moves | None = None) -> Fleet:
         """Number workers and models; refuses names that are not unique."""
         workers, models = tuple(workers), tuple(models)
         links = Links() if links is None else links

@@ -23,8 +23,9 @@ class TaskGraph:
 
     `seconds[t, w]` is the run time, infinite where the stage has no time or its models do not fit. The predecessors of
     t are `before[before_offsets[t]:before_offsets[t + 1]]`; `heaviest[t]` is the one with the largest output, -1 for
-    none. `near_seconds[t]` and `far_seconds[t]` are how long its output takes to another worker of the same host and
-    of another one, `input_seconds[t]` how long its input takes over the network. `needs[need_offsets[t]:...]` are the
+    none. `local_seconds[t]`, `near_seconds[t]` and `far_seconds[t]` are how long its output takes to the next task on
+    its worker, to another worker of the same host and to one of another host, `input_seconds[t]` how long its input
+    takes from a client. `needs[need_offsets[t]:...]` are the
     models of t as positions in `models`, the numbers of all models of the workflow, each once; `needed[t]` are the
     numbers themselves. `is_join[t]` says whether t takes the output of several others.
     """
@@ -38,6 +39,7 @@ class TaskGraph:
     before_offsets: IntArray
     before: IntArray
     heaviest: IntArray
+    local_seconds: FloatArray
     near_seconds: FloatArray
     far_seconds: FloatArray
     input_seconds: FloatArray
@@ -75,9 +77,10 @@ class TaskGraph:
                 [max(each, key=lambda number: outputs[number], default=-1) for each in workflow.predecessors],
                 dtype=np.int64,
             ),
+            local_seconds=np.array([fleet.links.local_seconds(size) for size in outputs]),
             near_seconds=np.array([fleet.links.within_host(size) for size in outputs]),
             far_seconds=np.array(far),
-            input_seconds=np.array([fleet.links.network(size) for size in workflow.input_bytes]),
+            input_seconds=np.array([fleet.links.entry_seconds(size) for size in workflow.input_bytes]),
             need_offsets=need_offsets,
             needs=needs,
             models=np.array(used, dtype=np.int64),
@@ -90,6 +93,9 @@ class TaskGraph:
 
     def __len__(self) -> int:
         return len(self.order)
+
+    def __repr__(self) -> str:
+        return f"TaskGraph({self.workflow.name!r} on {len(self.fleet)} workers)"
 
 
 def _seconds(workflow: Workflow, fleet: Fleet, batch: int) -> FloatArray:

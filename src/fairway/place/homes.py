@@ -2,9 +2,9 @@
 
 Memory that decides task by task settles into some arrangement by chance, such as one with the two busiest models on the
 same worker, and leaves it only by loads that undo each other. So all workers work out the same good one beforehand,
-from what everybody knows: the workflows, taken to be asked for equally often, and the fleet. Nothing is forced to be at
-home; but who plans a task counts more for driving a model from its home than for driving a guest away, and a worker
-gives up guests first.
+from what all of them know: the workflows, taken to be asked for equally often, and the fleet. Nothing is forced to be
+at home; but the planner of a task counts more for driving a model from its home than for driving a guest away, and a
+worker gives up guests first.
 
 First every model gets a home, those with the most work before others, each at the worker with the least work so far
 that has room. Then, as long as there is room, the model with the most work for each of its homes gets one more.
@@ -20,7 +20,7 @@ from numba import njit
 from fairway.place.arrays import BoolArray, FloatArray
 from fairway.place.fleet import Fleet
 from fairway.place.graph import TaskGraph
-from fairway.place.scheduler import WorkerRules
+from fairway.place.placer import WorkerRules
 
 
 def homes_under(rules: WorkerRules, graphs: Sequence[TaskGraph], fleet: Fleet) -> BoolArray | None:

@@ -1,4 +1,4 @@
-"""The loops over tasks and workers, compiled: what it would cost to run each task on each worker, and who is best.
+"""The loops over tasks and workers, compiled: what it would cost to run each task on each worker, and which is best.
 
 Formulas are those of Compass's job planning and dynamic adjustment; `planner` and `adjust` say what the arrays are and
 when which of these is asked. Among equals, the best is the preferred worker if it is one of them, else drawn at random

@@ -3,7 +3,7 @@
 Expectations come from a profile, and a worker may be slower than that: its machine has other work, its clock is low, it
 swaps. What its tasks took beyond their expected time is kept as an average over the last ones, weighted by their
 length, that begins with a few tasks that were on time: the first run of a model is always slow. While nothing runs the
-excess fades, so that a worker that everybody avoids is tried again.
+excess fades, so that a worker that all planners avoid is tried again.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 _KEPT = 0.9
 _ON_TIME_AT_FIRST = 5.0
 _HALF_LIFE_SECONDS = 10.0
+_ROUNDING = 1e-9
 _LEAST_FACTOR, _LEAST_EXTRA_SECONDS = 1.5, 1e-3
-"""What is less than this is noise, and not told."""
+"""What is less than this is noise, and does not count."""
 
 
 class Pace:
@@ -28,6 +29,12 @@ class Pace:
 
     def ran(self, expected: float, began: float, ended: float) -> None:
         """A task has run."""
+        excess = ended - began - expected
+        if self._tasks and not self._excess and -_ROUNDING < excess < _ROUNDING:  # nothing to say of it, as ever
+            self._last = ended
+            self._tasks = _KEPT * self._tasks + 1.0
+            self._expected = _KEPT * self._expected + expected
+            return
         if not self._tasks:
             self._tasks, self._expected = _ON_TIME_AT_FIRST, _ON_TIME_AT_FIRST * expected
             self._last = began
@@ -35,7 +42,7 @@ class Pace:
         self._last = ended
         self._tasks = _KEPT * self._tasks + 1.0
         self._expected = _KEPT * self._expected + expected
-        self._excess = _KEPT * self._excess + (ended - began - expected)
+        self._excess = _KEPT * self._excess + (0.0 if -_ROUNDING < excess < _ROUNDING else excess)
         self._judge()
 
     def fade(self, now: float) -> None:

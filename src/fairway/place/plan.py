@@ -28,7 +28,8 @@ class Request(NamedTuple):
 
     `key` tells it from all others. `ingress` is the worker that holds its input, `OUTSIDE` if none does. With `kept`,
     only the rest is planned, as after the loss of a worker: what has a worker there keeps it, and what has a finish too
-    is done. After `deadline` nobody waits for it any more. If it is `untimed`, nobody asks when its tasks will finish.
+    is done. After `deadline` its client waits no more. Of an `untimed` request, no engine asks when its tasks will
+    finish.
     """
 
     key: int

@@ -44,7 +44,7 @@ def plan_request(
     """The plan of a request; `draw` from [0, 1) decides between equals.
 
     If it `spreads`, there is no search: tasks go where `kernels.spread_tasks` says, by `parts` if there are any, and
-    are only told when they should finish. `eviction_penalty` is what a model costs on top, as a part of its fetch time,
+    only their times are worked out. `eviction_penalty` is what a model costs on top, as a part of its fetch time,
     where others have to make room for it, `home_penalty` where such have to that are at home there. With `compat`, the
     planner makes the same mistakes as the authors' simulator: input that arrives at once, models that are planned for
     twice, and the first of equals.

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from fairway.errors import InputError
+from fairway.links import Links
 from fairway.options import nearest
 from fairway.place.fleet import OUTSIDE, Fleet, Worker
 from fairway.place.graph import TaskGraph
-from fairway.place.links import Links
 from fairway.place.plan import Request
 from fairway.place.state import NEVER, StateTable, View
 from fairway.workflows import Workflow

@@ -14,8 +14,8 @@ from pydantic.dataclasses import dataclass
 
 from fairway.documents import A_DURATION, A_NAME, A_SIZE, Bytes, Duration, Form, Name
 from fairway.errors import InputError
+from fairway.links import Links
 from fairway.place.fleet import Worker
-from fairway.place.links import Links
 from fairway.place.problem import PlacementProblem
 from fairway.workflows.workflow_file import GRAPH, MODELS, GraphFields, ModelFields, StageFields
 

@@ -1,6 +1,6 @@
-"""Spreads tasks over the workers by the hash of request and stage, which everyone works out alike.
+"""Spreads tasks over the workers by the hash of request and stage, which all workers work out alike.
 
-`kernels.spread_task` says where a hash falls. Where nobody asks when tasks should finish, that is all there is to know.
+`kernels.spread_task` says where a hash falls. For a request that is untimed, that is all there is to know.
 """
 
 from __future__ import annotations

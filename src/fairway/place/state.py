@@ -1,11 +1,11 @@
 """What workers know of each other: for each, its load and the models that its memory holds (Compass, global state).
 
-Everyone knows its own row exactly and the others' as of their last push. The two columns are pushed on their own, since
-old news of a load is worth much less than old news of a memory. Free memory is never sent: it is what the models that
-are there leave.
+Each worker knows its own row exactly and the others' as of their last push. The two columns are pushed on their own,
+since old news of a load is worth much less than old news of a memory. Free memory is never sent: it is what the models
+that are there leave.
 
 A load is two numbers: seconds of work that waits, and the time until which the running task takes. So readers see the
-running task shrink as time goes by, without being told (`Load`).
+running task shrink as time goes by, without another push (`Load`).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class StateTable:
     push, with their sequence numbers, as messages may overtake each other.
 
     Where models are at home does not change; without `homes`, they are nowhere. `model_bytes` and `fetch_seconds` are
-    those of the fleet as plain numbers, for all who work with the table.
+    those of the fleet as plain numbers, which engines look up one by one.
     """
 
     def __init__(
@@ -279,8 +279,8 @@ class Load:
 
     `running` says how the task that runs counts. It decays by default: a reader subtracts what has passed since its
     start. The authors' system counts all of it until it ends, their simulator none of it. `queued` are the seconds of
-    work that waits and, where it counts in full, of the task that runs. A worker that is told what its tasks really
-    took (`ran`) says so: what waits there takes longer, and so would a task that comes.
+    work that waits and, where it counts in full, of the task that runs. A worker that measures what its tasks
+    really take (`ran`) counts with it: what waits there takes longer, and so would a task that comes.
     """
 
     __slots__ = ("_running", "_seconds", "_waiting", "busy_until", "pace", "queued", "running")
@@ -323,8 +323,11 @@ class Load:
 
     def ran(self, expected: float, began: float, ended: float) -> None:
         """The task that has ended took so long."""
-        self.pace.ran(expected, began, ended)
-        self._sum_up()
+        pace = self.pace
+        before = pace.extra
+        pace.ran(expected, began, ended)
+        if before or pace.extra:
+            self._sum_up()
 
     def fade(self, now: float) -> None:
         """Nothing runs: what is known of the own pace grows old."""

@@ -31,7 +31,8 @@ class Look:
 def looks_of(runs: Sequence[tuple[str, object]]) -> list[Look]:
     """Looks for runs of (policy or scheduler, seed).
 
-    They are named by the first, by the seed too where that has several, and by number where even that is not enough.
+    A run is named by its policy or scheduler, by its seed too where other runs have the same one, and by number where
+    even that is not enough.
     """
     places = {name: place for place, name in enumerate(dict.fromkeys(name for name, _ in runs))}
     repeated = Counter(name for name, _ in runs)
@@ -52,3 +53,8 @@ def looks_of(runs: Sequence[tuple[str, object]]) -> list[Look]:
             )
         )
     return looks
+
+
+def border_style(dash: str) -> str:
+    """CSS's name for one of plotly's dashes, so that a table shows the line that a chart draws."""
+    return {"solid": "solid", "dot": "dotted"}.get(dash, "dashed")

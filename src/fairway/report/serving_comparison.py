@@ -1,20 +1,18 @@
 """Runs of requests side by side: one row for each scheduler, averaged over its seeds, the best of each column marked.
 
-The terminal's table and the page's are made of these rows, so that they can't tell different things.
+The terminal's table and the page's are made of these rows, so that the two can't differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
+from fairway.report.serving_metrics import ServingSummary
 from fairway.report.training_comparison import NOTHING, digits
 
 Kind = Literal["seconds", "percent", "number", "joules", "dollars"]
-
-Summary: TypeAlias = Mapping[str, Any]
-"""The numbers of a run, of servers or of a serverless platform."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +23,18 @@ class Measure:
     meaning: str
     kind: Kind
     better: Literal["less", "more"] | None
-    of: Callable[[Summary], float | None]
+    of: Callable[[ServingSummary], float | None]
 
 
-def _mean_batch(run: Summary) -> float | None:
+def _mean_batch(run: ServingSummary) -> float | None:
     """Of no interest where each runs alone."""
-    mean: float | None = run.get("mean_batch")
+    mean = run["mean_batch"]
     return mean if mean is not None and mean > 1 else None
 
 
-MEASURES: tuple[Measure, ...] = (
+_IN_TIME = Measure("in time", "requests answered within their SLO", "percent", "more", lambda run: run["slo_hit_rate"])
+
+WHOLE_RUN: tuple[Measure, ...] = (
     Measure("mean slow-down", "mean latency over lower bound", "number", "less", lambda run: run["slowdown"]["mean"]),
     Measure(
         "p50 slow-down", "median of latency over lower bound", "number", "less", lambda run: run["slowdown"]["p50"]
@@ -45,13 +45,43 @@ MEASURES: tuple[Measure, ...] = (
     Measure(
         "cache hits", "tasks that found their models in memory", "percent", "more", lambda run: run["cache_hit_rate"]
     ),
-    Measure("in time", "requests answered within their SLO", "percent", "more", lambda run: run["slo_hit_rate"]),
+    _IN_TIME,
     Measure("batch", "tasks that ran at once, on average", "number", None, _mean_batch),
     Measure("busy", "part of all worker time in which tasks ran", "percent", None, lambda run: run["utilization"]),
     Measure("workers", "workers that ran a task", "number", None, lambda run: run["workers_used"]),
     Measure("energy", "kilojoules of all workers", "joules", "less", lambda run: run["energy_joules"]),
     Measure("cost", "dollars for all workers", "dollars", "less", lambda run: run["cost_dollars"]),
 )
+"""The columns of runs that count as a whole."""
+
+IN_A_WINDOW: tuple[Measure, ...] = (
+    _IN_TIME,
+    Measure(
+        "cost per 1000", "dollars for a thousand requests", "dollars", "less", lambda run: run["cost_per_1000_requests"]
+    ),
+    Measure(
+        "p50 latency", "median from arrival to the end", "seconds", "less", lambda run: run["latency_seconds"]["p50"]
+    ),
+    Measure("p95 latency", "95th percentile", "seconds", "less", lambda run: run["latency_seconds"]["p95"]),
+    Measure(
+        "p95 of SLO", "95th percentile of latency over SLO", "number", "less", lambda run: run["latency_of_slo"]["p95"]
+    ),
+    Measure("jobs", "mean jobs of a task", "number", None, lambda run: run["mean_batch"]),
+    Measure("slices", "mean GPU slices of a task", "number", None, lambda run: run["slices_per_task"]),
+    Measure("CPUs", "mean CPUs of a task", "number", None, lambda run: run["cpus_per_task"]),
+    Measure("GPU busy", "part of all slices that tasks held", "percent", None, lambda run: run["utilization"]),
+    Measure("CPU busy", "part of all CPUs that tasks held", "percent", None, lambda run: run["cpu_utilization"]),
+    Measure("local", "inputs that were on the worker", "percent", None, lambda run: run["local_fetch_rate"]),
+    Measure("cold starts", "copies of models that a job waited for", "number", "less", lambda run: run["cold_starts"]),
+)
+"""The columns of runs in which a window counts: requests in time against dollars, and how the scheduler came to it."""
+
+
+def measures_of(runs: Sequence[ServingSummary]) -> tuple[Measure, ...]:
+    """The columns for these runs: those that any of them has a number for."""
+    kinds = dict.fromkeys(WHOLE_RUN if run["window"] is None else IN_A_WINDOW for run in runs)
+    columns = dict.fromkeys(measure for kind in kinds for measure in kind)
+    return tuple(measure for measure in columns if any(measure.of(run) is not None for run in runs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +98,7 @@ class Row:
     """A scheduler's cells, in the order of the measures."""
 
     scheduler: str
-    runs: tuple[Summary, ...]
+    runs: tuple[ServingSummary, ...]
     cells: tuple[Cell, ...]
 
 
@@ -103,8 +133,8 @@ class ServingComparison:
                 name = row.scheduler if len(row.runs) == 1 else f"{row.scheduler}, seed {run['seed']}"
                 missing = run["requests"] - run["completed"]
                 if missing:
-                    told = f"{run['refused']} refused, {missing - run['refused']} not answered when the run ended"
-                    notes.append(f"{name}: {run['completed']} of {run['requests']} requests completed; {told}.")
+                    reasons = f"{run['refused']} refused, {missing - run['refused']} not answered when the run ended"
+                    notes.append(f"{name}: {run['completed']} of {run['requests']} requests completed; {reasons}.")
                 if run["retried"]:
                     notes.append(f"{name}: {run['retried']} requests had to ask another worker.")
         skipped = max((run["skipped_rows"] for row in self.rows for run in row.runs), default=0)
@@ -113,12 +143,12 @@ class ServingComparison:
         return notes
 
 
-def compare_serving(runs: Sequence[Summary], columns: Sequence[Measure] = MEASURES) -> ServingComparison:
+def compare_serving(runs: Sequence[ServingSummary]) -> ServingComparison:
     """Put runs side by side; schedulers stay in the order in which they first come."""
-    groups: dict[str, list[Summary]] = {}
+    groups: dict[str, list[ServingSummary]] = {}
     for run in runs:
         groups.setdefault(run["scheduler"], []).append(run)
-    measures = tuple(measure for measure in columns if any(measure.of(run) is not None for run in runs))
+    measures = measures_of(runs)
     means = {measure.title: {name: _mean(measure, members) for name, members in groups.items()} for measure in measures}
     return ServingComparison(
         tuple(
@@ -131,7 +161,7 @@ def compare_serving(runs: Sequence[Summary], columns: Sequence[Measure] = MEASUR
     )
 
 
-def _cell(measure: Measure, means: dict[str, float | None], name: str, runs: Sequence[Summary]) -> Cell:
+def _cell(measure: Measure, means: dict[str, float | None], name: str, runs: Sequence[ServingSummary]) -> Cell:
     known = [mean for mean in means.values() if mean is not None]
     own = means[name]
     values = [value for run in runs if (value := measure.of(run)) is not None]
@@ -143,7 +173,7 @@ def _cell(measure: Measure, means: dict[str, float | None], name: str, runs: Seq
     return Cell(own, spread, best)
 
 
-def _mean(measure: Measure, runs: Sequence[Summary]) -> float | None:
+def _mean(measure: Measure, runs: Sequence[ServingSummary]) -> float | None:
     known = [value for run in runs if (value := measure.of(run)) is not None]
     return sum(known) / len(known) if known else None
 

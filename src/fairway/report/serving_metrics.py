@@ -1,19 +1,24 @@
 """The numbers of one run of requests, as `fairway simulate serving --json` prints them.
 
 Latencies, slow-downs and SLO hits are those of the requests that count; tasks, energy and cost are those of the whole
-run. Slow-down is latency over the workflow's lower bound: its longest chain of stages, with no waiting, no transfers
-and nothing to load. A number that nothing gives rise to is None: never NaN, which is not JSON.
+run or, where the record has a window, those of that window. Slow-down is latency over the workflow's lower bound: its
+longest chain of stages, with no waiting, no transfers and nothing to load. Where use is billed, a request that is late
+costs as much as any other; one that never ended costs what ran of it. A number that nothing gives rise to is None:
+never NaN, which is not JSON.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, TypedDict
 
 import numpy as np
 
 from fairway.report.plain_json import plain
 from fairway.report.serving_record import BoolArray, FloatArray, RequestOutcome, ServingRecord
+from fairway.report.task_numbers import TaskNumbers, part, task_numbers
+
+TOLERANCE_SECONDS = 1e-9
+"""An answer so much after its deadline is in time: clocks round."""
 
 
 class Distribution(TypedDict):
@@ -42,7 +47,7 @@ class WorkflowSummary(TypedDict):
     slo_hit_rate: float | None
 
 
-class ServingSummary(TypedDict):
+class ServingSummary(TaskNumbers):
     """One member of `runs` in the JSON of `fairway simulate serving`."""
 
     scheduler: str
@@ -50,23 +55,23 @@ class ServingSummary(TypedDict):
     workers: int
     workers_used: int
     requests: int
+    requests_arrived: int
     completed: int
     refused: int
     refusals: list[str]
     retried: int
+    window: tuple[float, float] | None
     latency_seconds: Distribution
     slowdown: Distribution
+    latency_of_slo: Distribution
     per_workflow: dict[str, WorkflowSummary]
-    cache_hit_rate: float | None
-    partial_hit_rate: float | None
     slo_hit_rate: float | None
     cost_dollars: float | None
-    cold_starts: int
-    evictions: int
-    mean_batch: float | None
-    utilization: float | None
-    energy_joules: float
+    cost_per_1000_requests: float | None
+    energy_joules: float | None
+    noise: float | None
     end_seconds: float
+    decisions: int
     decision_seconds: Percentiles
     events: int
     wall_seconds: float
@@ -78,30 +83,32 @@ def summarize_serving(record: ServingRecord) -> ServingSummary:
     """The numbers of a run."""
     requests, workers = record.requests, record.workers
     everything = np.ones(len(requests), dtype=np.bool_)
-    looked = int((workers.hits + workers.partial + workers.misses).sum())
+    counted = everything if record.window is None else requests.counted
+    cost = cost_dollars(record)
     return {
         "scheduler": record.scheduler,
         "seed": seed_of(record),
         "workers": len(workers.names),
         "workers_used": int((workers.tasks > 0).sum()),
-        "requests": len(requests),
-        "completed": int((requests.outcome == RequestOutcome.COMPLETED).sum()),
-        "refused": int((requests.outcome == RequestOutcome.REFUSED).sum()),
+        "requests": int(counted.sum()),
+        "requests_arrived": len(requests),
+        "completed": int((counted & (requests.outcome == RequestOutcome.COMPLETED)).sum()),
+        "refused": int((counted & (requests.outcome == RequestOutcome.REFUSED)).sum()),
         "refusals": list(record.refusals),
         "retried": int((requests.asked > 1).sum()),
+        "window": record.window,
         "latency_seconds": distribution(latencies(record, everything)),
         "slowdown": distribution(slowdowns(record, everything)),
+        "latency_of_slo": distribution(_of_slo(record)),
         "per_workflow": {facts.name: _workflow(record, number) for number, facts in enumerate(record.workflows)},
-        "cache_hit_rate": _part(int(workers.hits.sum()), looked),
-        "partial_hit_rate": _part(int(workers.partial.sum()), looked),
         "slo_hit_rate": _slo_hit_rate(record, everything),
-        "cost_dollars": cost_dollars(record),
-        "cold_starts": int(workers.misses.sum()),
-        "evictions": int(workers.evictions.sum()),
-        "mean_batch": None if workers.runs is None else _part(int(workers.tasks.sum()), int(workers.runs.sum())),
-        "utilization": utilization(record),
+        "cost_dollars": cost,
+        "cost_per_1000_requests": 1000 * cost / int(counted.sum()) if cost is not None and counted.any() else None,
+        **task_numbers(record),
         "energy_joules": energy_joules(record),
+        "noise": record.noise,
         "end_seconds": record.end_seconds,
+        "decisions": len(record.decision_seconds),
         "decision_seconds": _percentiles(record.decision_seconds),
         "events": record.events,
         "wall_seconds": record.wall_seconds,
@@ -136,14 +143,13 @@ def slowdowns(record: ServingRecord, among: BoolArray) -> FloatArray:
     return np.asarray(latencies(record, among)[known] / bound[known], dtype=np.float64)
 
 
-def utilization(record: ServingRecord) -> float | None:
-    """Time in which tasks ran over all time of all workers."""
-    available = len(record.workers.names) * record.end_seconds
-    return float(record.workers.busy_seconds.sum()) / available if available > 0 else None
+def energy_joules(record: ServingRecord) -> float | None:
+    """Every worker draws its idle power all the time, more while it runs a task, and more again while it copies.
 
-
-def energy_joules(record: ServingRecord) -> float:
-    """Every worker draws its idle power all the time, more while it runs a task, and more again while it copies."""
+    None where the record has a window: the sums by worker are those of the whole run.
+    """
+    if record.window is not None:
+        return None
     power, workers = record.power, record.workers
     idle = power.idle_watts * len(workers.names) * record.end_seconds
     busy = (power.busy_watts - power.idle_watts) * float(workers.busy_seconds.sum())
@@ -152,15 +158,19 @@ def energy_joules(record: ServingRecord) -> float:
 
 
 def cost_dollars(record: ServingRecord) -> float | None:
-    """All workers for the whole run; None where they have no price."""
+    """What the requests that count used, where use is billed; else all workers for the whole run, if priced."""
+    requests = record.requests
+    if requests.cost is not None:
+        return float(requests.cost[requests.counted].sum())
     return None if record.dollars_per_hour is None else record.dollars_per_hour * record.end_seconds / 3600
 
 
 def _workflow(record: ServingRecord, number: int) -> WorkflowSummary:
     among = np.asarray(record.requests.workflow == number, dtype=np.bool_)
+    counted = among if record.window is None else among & record.requests.counted
     return {
-        "requests": int(among.sum()),
-        "completed": int((among & (record.requests.outcome == RequestOutcome.COMPLETED)).sum()),
+        "requests": int(counted.sum()),
+        "completed": int((counted & (record.requests.outcome == RequestOutcome.COMPLETED)).sum()),
         "latency_seconds": distribution(latencies(record, among)),
         "slowdown": distribution(slowdowns(record, among)),
         "slo_hit_rate": _slo_hit_rate(record, among),
@@ -171,9 +181,21 @@ def _slo_hit_rate(record: ServingRecord, among: BoolArray) -> float | None:
     """The part of the requests that were answered in time; one that was refused, or never answered, was not."""
     requests = record.requests
     counted = among & requests.counted
-    slo = np.array([facts.slo_seconds for facts in record.workflows])[requests.workflow]
-    in_time = counted & (requests.finish - requests.arrival <= slo)  # NaN is not
-    return _part(int(in_time.sum()), int(counted.sum()))
+    in_time = counted & (requests.finish <= requests.arrival + _slos(record) + TOLERANCE_SECONDS)  # NaN is not
+    return part(int(in_time.sum()), int(counted.sum()))
+
+
+def _of_slo(record: ServingRecord) -> FloatArray:
+    """Latency over the SLO of the workflow."""
+    everything = np.ones(len(record.requests), dtype=np.bool_)
+    slo = _slos(record)[completed(record, everything)]
+    known = slo > 0
+    return np.asarray(latencies(record, everything)[known] / slo[known], dtype=np.float64)
+
+
+def _slos(record: ServingRecord) -> FloatArray:
+    """By request, within how many seconds it should be answered."""
+    return np.array([facts.slo_seconds for facts in record.workflows])[record.requests.workflow]
 
 
 def distribution(values: FloatArray) -> Distribution:
@@ -189,7 +211,3 @@ def _percentiles(values: FloatArray) -> Percentiles:
         return {"p50": None, "p99": None}
     p50, p99 = np.percentile(values, [50, 99]).tolist()
     return {"p50": p50, "p99": p99}
-
-
-def _part(some: int, whole: int) -> float | None:
-    return some / whole if whole and math.isfinite(whole) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +31,14 @@ class RequestOutcome(IntEnum):
 class WorkflowFacts:
     """A workflow as the numbers know it: no request can be done sooner than its lower bound, and should be by its SLO.
 
-    Both are in seconds; `stages` are the names of its stages.
+    Both are in seconds; `stages` are the names of its stages, `entries` those that take the request itself.
     """
 
     name: str
     lower_bound_seconds: float
     slo_seconds: float
     stages: tuple[str, ...]
+    entries: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class RequestColumns:
     """One entry per request, in order of arrival; `workflow` numbers the record's workflows.
 
     `asked` is how many workers its client asked: more than one if the first was lost. `counted` marks the requests that
-    the averages are over.
+    the averages are over. `cost` is its part of the bills of its tasks, in dollars; None where use has no price.
     """
 
     arrival: FloatArray
@@ -54,6 +55,7 @@ class RequestColumns:
     outcome: IntArray
     asked: IntArray
     counted: BoolArray
+    cost: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.arrival)
@@ -63,8 +65,10 @@ class RequestColumns:
 class WorkerColumns:
     """One entry per worker: how long it ran tasks and copied models, how many tasks, and how they found their models.
 
-    `hits` found all models in memory, `partial` found one on its way, `misses` had to fetch one. `runs` is in how many
-    runs the tasks ran: fewer than tasks where several ran together; None where that is not known.
+    `busy_seconds` counts a task that holds a part of its worker as that part. `hits` found all models in memory,
+    `partial` found one on its way, `misses` had to fetch one; `awaited` copies were begun for jobs that waited in
+    their queue. `runs` is in how many runs the tasks ran: fewer than tasks where several ran together. `cpus` and
+    `slices` are what the worker has.
     """
 
     names: tuple[str, ...]
@@ -77,25 +81,48 @@ class WorkerColumns:
     misses: IntArray
     fetches: IntArray
     evictions: IntArray
-    runs: IntArray | None = None
+    awaited: IntArray
+    runs: IntArray
+    cpus: IntArray
+    slices: IntArray
+
+
+KINDS = ("planned", "best-effort", "shed", "forced")
+"""Why a task ran in the size that it had; a record has positions in this."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunColumns:
     """One entry per task that ran: it joined the queue at `queued`, had its turn at `turn` and ran from `start` on.
 
-    `batch` is how many ran together, itself counted; None where that is not known.
+    `batch` is how many ran together, itself counted, and `member` its position among them; `planned` is for how many
+    the run was meant. The run held `cpu` CPUs and `gpu` slices; `kind` is why. Of its time, `overhead` seconds went by
+    for its decision and `fetch` for its inputs, which were on its worker if it was `local`; it paid `cost` dollars.
     """
 
     worker: IntArray
     request: IntArray
     stage: IntArray
     found: IntArray
+    batch: IntArray
+    member: IntArray
+    planned: IntArray
+    cpu: IntArray
+    gpu: IntArray
+    kind: IntArray
+    local: IntArray
     queued: FloatArray
     turn: FloatArray
     start: FloatArray
     end: FloatArray
-    batch: IntArray | None = None
+    overhead: FloatArray
+    fetch: FloatArray
+    cost: FloatArray
+
+    WHOLE: ClassVar[tuple[str, ...]] = (
+        "worker", "request", "stage", "found", "batch", "member", "planned", "cpu", "gpu", "kind", "local",
+    )  # fmt: skip
+    REAL: ClassVar[tuple[str, ...]] = ("queued", "turn", "start", "end", "overhead", "fetch", "cost")
 
     def __len__(self) -> int:
         return len(self.worker)
@@ -103,11 +130,15 @@ class RunColumns:
 
 @dataclass(frozen=True, eq=False)
 class CopyColumns:
-    """One entry per model that came to a worker's memory (`end` is when it was there) or went (`start` is `end`)."""
+    """One entry per model that came to a worker's memory (`end` is when it was there) or went (`start` is `end`).
+
+    `ahead` says that no job waited for it.
+    """
 
     worker: IntArray
     model: IntArray
     evicted: BoolArray
+    ahead: BoolArray
     start: FloatArray
     end: FloatArray
 
@@ -143,7 +174,8 @@ class ServingRecord:
 
     `decision_seconds` is the real time that each plan took. `dollars_per_hour` is the price of all workers together,
     None where they have none. Without `runs`, only their sums are known. `refusals` are the first reasons for which
-    requests were refused.
+    requests were refused. With a `window` (seconds), tasks and what they hold count in it only. `noise` is that of run
+    times as measured, where the scheduler measures it.
     """
 
     scheduler: str
@@ -163,3 +195,5 @@ class ServingRecord:
     dollars_per_hour: float | None = None
     skipped_rows: int = 0
     refusals: tuple[str, ...] = ()
+    window: tuple[float, float] | None = None
+    noise: float | None = None

@@ -8,28 +8,31 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fairway.report.serving_comparison import MEASURES, Measure, ServingComparison, Summary, compare_serving
+from fairway.report.serving_comparison import ServingComparison, compare_serving
+from fairway.report.serving_metrics import ServingSummary
 from fairway.report.training_comparison import digits
 
 _ON_THE_PAGE = frozenset({"energy", "p50 latency", "CPU busy", "local"})
 """What the page and the JSON have, and a terminal has no room for."""
 
+_NAME_WIDTH = 12
 
-def serving_table(runs: Sequence[Summary], columns: Sequence[Measure] = MEASURES) -> Table:
+
+def serving_table(runs: Sequence[ServingSummary]) -> Table:
     """A row for each scheduler, the best of each column bold; several seeds are averaged, with ±."""
-    comparison = compare_serving(runs, columns)
+    comparison = compare_serving(runs)
     shown = [
         place
         for place, measure in enumerate(comparison.measures)
         if measure.title not in _ON_THE_PAGE and (measure.title != "workers" or _some_idle(runs))
     ]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0, caption_justify="left")
-    table.add_column("scheduler", overflow="fold", min_width=12)
+    table.add_column("scheduler", overflow="fold", min_width=_NAME_WIDTH)
     for measure in (comparison.measures[place] for place in shown):
         title = comparison.title(measure).replace(" ", "\n").replace("slow-down", "slow-\ndown")
         table.add_column(Text(title), justify="right", no_wrap=True)
     for row in comparison.rows:
-        cells = [Text(row.scheduler.replace(":", "\n:"))]
+        cells = [Text(_in_lines(row.scheduler))]
         for measure, cell in ((comparison.measures[place], row.cells[place]) for place in shown):
             text = Text(comparison.text(measure, cell.mean), style="bold" if cell.best else "")
             if cell.spread is not None:
@@ -42,7 +45,13 @@ def serving_table(runs: Sequence[Summary], columns: Sequence[Measure] = MEASURES
     return table
 
 
-def _some_idle(runs: Sequence[Summary]) -> bool:
+def _in_lines(scheduler: str) -> str:
+    """A name with its options, and with its placer if that is too long for one line, on lines of their own."""
+    lines = scheduler.replace(":", "\n:").split("\n")
+    return "\n".join(line if len(line) <= _NAME_WIDTH else line.replace("+", "\n+") for line in lines)
+
+
+def _some_idle(runs: Sequence[ServingSummary]) -> bool:
     return any(run["workers_used"] < run["workers"] for run in runs)
 
 

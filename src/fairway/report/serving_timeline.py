@@ -1,16 +1,19 @@
-"""What each worker did in one serving run: the tasks that it ran, the models that it loaded, those that it gave up.
+"""What each worker did in one serving run: the tasks that it ran, the models that it loaded and gave up.
 
-A chart shows a bounded number of workers and stretches, so what does not fit is left out from the end, and said.
+A batch is one stretch. Where tasks run side by side on their shares of a worker, its row has a lane for each. A chart
+shows a bounded number of workers and stretches, so what does not fit is left out from the end, and said.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
 from fairway.report.serving_charts import ServingShown
-from fairway.report.serving_record import FloatArray, IntArray, RunColumns
+from fairway.report.serving_record import FloatArray, RunColumns
 from fairway.report.training_charts import Figure, plotly_text, short
 from fairway.report.training_details import JOB_COLOURS, OTHER_COLOUR
 
@@ -32,29 +35,31 @@ def timeline(run: ServingShown) -> Figure | None:
     figure = go.Figure()
     workflow = record.requests.workflow[tasks.request]
     here = (tasks.worker < workers) & (tasks.start < until)
+    lead = here & (tasks.member == 0)
+    lane, lanes = _lanes(tasks, np.flatnonzero(lead))
     for number, facts in enumerate(record.workflows):
-        mine = np.flatnonzero(here & (workflow == number))
+        mine = np.flatnonzero(lead & (workflow == number))
         if not len(mine):
             continue
-        told = [
+        labels = [
             f"{plotly_text(facts.name)}, {plotly_text(facts.stages[stage])}, request {request}{together}"
             for stage, request, together in zip(
                 tasks.stage[mine].tolist(), tasks.request[mine].tolist(), _together(tasks, mine), strict=True
             )
         ]
         colour = JOB_COLOURS[number] if number < len(JOB_COLOURS) else OTHER_COLOUR
-        x, y, text = _stretches(tasks.start[mine], tasks.end[mine], tasks.worker[mine], told)
-        _add(figure, x, y, text, plotly_text(facts.name), colour, 8.0)
+        x, y, text = _stretches(tasks.start[mine], tasks.end[mine], tasks.worker[mine] + lane[mine], labels)
+        _add(figure, x, y, text, plotly_text(facts.name), colour, max(8.0 / lanes, 2.0))
     waits = np.flatnonzero(here & (tasks.turn > tasks.queued))
     if len(waits):
-        told = [f"request {request} waits" for request in tasks.request[waits].tolist()]
-        x, y, text = _stretches(tasks.queued[waits], tasks.turn[waits], tasks.worker[waits], told, below=-0.36)
+        labels = [f"request {request} waits" for request in tasks.request[waits].tolist()]
+        x, y, text = _stretches(tasks.queued[waits], tasks.turn[waits], tasks.worker[waits] - 0.36, labels)
         _add(figure, x, y, text, "tasks waiting", WAIT_COLOUR, 4.0)
         figure.data[-1].opacity = 0.3  # where several wait, their lines add up
     loads = np.flatnonzero(~copies.evicted & (copies.worker < workers) & (copies.start < until))
     if len(loads):
-        told = [f"loads {plotly_text(record.models[model])}" for model in copies.model[loads].tolist()]
-        x, y, text = _stretches(copies.start[loads], copies.end[loads], copies.worker[loads], told, below=0.33)
+        labels = [f"loads {plotly_text(record.models[model])}" for model in copies.model[loads].tolist()]
+        x, y, text = _stretches(copies.start[loads], copies.end[loads], copies.worker[loads] + 0.33, labels)
         _add(figure, x, y, text, "loads a model", LOAD_COLOUR, 3.0)
     gone = np.flatnonzero(copies.evicted & (copies.worker < workers) & (copies.start < until))
     if len(gone):
@@ -73,7 +78,7 @@ def timeline(run: ServingShown) -> Figure | None:
     figure.update_yaxes(
         tickvals=list(range(workers)), ticktext=names, range=[workers - 0.3, -0.7], showgrid=False, fixedrange=True
     )
-    return figure.update_layout(height=130 + 22 * workers, dragmode="pan", hovermode="closest")
+    return figure.update_layout(height=130 + (19 + 3 * lanes) * workers, dragmode="pan", hovermode="closest")
 
 
 def drawn_until(run: ServingShown) -> float:
@@ -83,21 +88,43 @@ def drawn_until(run: ServingShown) -> float:
     return float(starts[MOST_STRETCHES]) if len(starts) > MOST_STRETCHES else run.record.end_seconds
 
 
+def side_by_side(run: ServingShown) -> bool:
+    """Whether workers ran several tasks at the same time."""
+    tasks = run.record.runs
+    drawn = (tasks.worker < MOST_WORKERS) & (tasks.start < drawn_until(run)) & (tasks.member == 0)
+    return _lanes(tasks, np.flatnonzero(drawn))[1] > 1
+
+
+def _lanes(tasks: RunColumns, which: npt.NDArray[np.intp]) -> tuple[FloatArray, int]:
+    """How far below the middle of its row each task lies, and how many run beside each other at most.
+
+    A task has the first lane of its worker that is free when it starts.
+    """
+    lane = np.zeros(len(tasks), np.int64)
+    until: dict[int, list[float]] = {}
+    for task in which[np.argsort(tasks.start[which], kind="stable")].tolist():
+        ends = until.setdefault(int(tasks.worker[task]), [])
+        start, end = float(tasks.start[task]), float(tasks.end[task])
+        free = next((place for place, before in enumerate(ends) if before <= start + 1e-9), len(ends))
+        ends[free : free + 1] = [end]
+        lane[task] = free
+    lanes = max(map(len, until.values()), default=1)
+    return np.asarray(0.5 * lane / max(lanes - 1, 1) - (0.25 if lanes > 1 else 0.0)), lanes
+
+
 def _together(tasks: RunColumns, which: npt.NDArray[np.intp]) -> list[str]:
     """How many others each task ran with, where there were any."""
-    if tasks.batch is None:
-        return [""] * len(which)
     return [f" in a batch of {size}" if size > 1 else "" for size in tasks.batch[which].tolist()]
 
 
 def _stretches(
-    start: FloatArray, end: FloatArray, worker: IntArray, told: list[str], below: float = 0.0
+    start: FloatArray, end: FloatArray, row: npt.NDArray[Any], labels: list[str]
 ) -> tuple[FloatArray, FloatArray, list[str]]:
     """Lines with gaps between them, and the text of each."""
     x, y = np.full(3 * len(start), np.nan), np.full(3 * len(start), np.nan)
     x[0::3], x[1::3] = start, end
-    y[0::3] = y[1::3] = worker + below
-    return x, y, [text for each in told for text in (each, each, "")]
+    y[0::3] = y[1::3] = row
+    return x, y, [text for label in labels for text in (label, label, "")]
 
 
 def _add(figure: Figure, x: FloatArray, y: FloatArray, text: list[str], name: str, colour: str, width: float) -> None:

@@ -40,8 +40,9 @@ LINE_AT_ONE = {
 
 
 def plotly_text(text: object) -> str:
-    """Text that plotly shows as it is."""
-    return str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """Text that plotly shows as it is: it reads tags and entities in any text, and `%{x}` in those for the pointer."""
+    escaped = str(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escaped.replace("%{", "%&#123;")
 
 
 def clock_unit(runs: Sequence[Run]) -> str:
@@ -70,13 +71,13 @@ def completion_curves(runs: Sequence[Run], unit: str) -> Figure | None:
                 y=short(part),
                 customdata=[plotly_text(jobs.ids[k]) for k in done[order][shown].tolist()],
                 mode="lines",
-                hovertemplate=_told(run, f"%{{y:.1%}} of jobs within %{{x:.3g}} {unit}<br>(job %{{customdata}})"),
+                hovertemplate=_hover(run, f"%{{y:.1%}} of jobs within %{{x:.3g}} {unit}<br>(job %{{customdata}})"),
                 line={"shape": "hv", **_line(run, 2.5)},
                 **_name(run),
             )
     if not extremes:
         return None
-    ticks = _log_ticks(min(extremes), max(extremes))
+    ticks = log_ticks(min(extremes), max(extremes))
     figure.update_xaxes(title=f"job completion time ({UNIT_NAMES[unit]}, logarithmic)", **ticks)
     figure.update_yaxes(title="part of jobs finished", tickformat=".0%", range=[0, 1.02])
     return figure.update_layout(height=420)
@@ -100,7 +101,7 @@ def fairness_curves(runs: Sequence[Run]) -> Figure | None:
             y=short(rho[order][shown]),
             customdata=[plotly_text(jobs.ids[k]) for k in done[order][shown].tolist()],
             mode="lines",
-            hovertemplate=_told(run, "job %{customdata}: ρ = %{y:.3g}<br>%{x:.0%} of jobs have less"),
+            hovertemplate=_hover(run, "job %{customdata}: ρ = %{y:.3g}<br>%{x:.0%} of jobs have less"),
             line=_line(run, 2.5),
             **_name(run),
         )
@@ -109,7 +110,7 @@ def fairness_curves(runs: Sequence[Run]) -> Figure | None:
     low, high = min(extremes), max(extremes)
     linear = {"range": [0, 1.05 * max(high, 1.05)]}
     figure.update_xaxes(title="jobs, sorted by ρ", tickformat=".0%", range=[0, 1.005])
-    figure.update_yaxes(title="ρ", **(_log_ticks(low, max(high, 1.0)) if 0 < 10 * low < high else linear))
+    figure.update_yaxes(title="ρ", **(log_ticks(low, max(high, 1.0)) if 0 < 10 * low < high else linear))
     return figure.update_layout(height=380, shapes=[LINE_AT_ONE])
 
 
@@ -147,16 +148,16 @@ def group_chart(runs: Sequence[Run], unit: str, groups: Callable[[Run], Mapping[
     names = [name for name in sizes if name in largest]
     figure = go.Figure()
     for run in runs:
-        told = groups(run)
-        means = [told[name]["jct_seconds"]["mean"] if name in told else None for name in names]
+        own = groups(run)
+        means = [own[name]["jct_seconds"]["mean"] if name in own else None for name in names]
         if any(mean is not None for mean in means):
             figure.add_bar(
                 x=[plotly_text(name) for name in names],
                 y=[None if mean is None else mean / SECONDS[unit] for mean in means],
-                customdata=[
-                    [told[name]["completed"], told[name]["jobs"]] if name in told else [0, 0] for name in names
-                ],
-                hovertemplate=_told(run, f"%{{x}}: %{{y:.3g}} {unit}<br>%{{customdata[0]}} of %{{customdata[1]}} jobs"),
+                customdata=[[own[name]["completed"], own[name]["jobs"]] if name in own else [0, 0] for name in names],
+                hovertemplate=_hover(
+                    run, f"%{{x}}: %{{y:.3g}} {unit}<br>%{{customdata[0]}} of %{{customdata[1]}} jobs"
+                ),
                 marker=_fill(run),
                 **_name(run),
             )
@@ -169,11 +170,11 @@ def group_chart(runs: Sequence[Run], unit: str, groups: Callable[[Run], Mapping[
 
 def cost_chart(runs: Sequence[Run]) -> Figure | None:
     """Dollars for all jobs, and for each job that completed."""
-    told = [(run, cost) for run in runs if (cost := run.summary["cost_dollars"]) is not None]
-    if not told:
+    priced = [(run, cost) for run in runs if (cost := run.summary["cost_dollars"]) is not None]
+    if not priced:
         return None
     figure = make_subplots(rows=1, cols=2, shared_yaxes=True, horizontal_spacing=0.06)
-    for run, cost in told:
+    for run, cost in priced:
         done = int((run.record.jobs.outcome == 0).sum())
         for column, value in ((1, cost), (2, cost / done if done else None)):
             if value is None:
@@ -192,11 +193,11 @@ def cost_chart(runs: Sequence[Run]) -> Figure | None:
                 row=1,
                 col=column,
             )
-    figure.update_yaxes(autorange="reversed", automargin=True, ticksuffix="  ")
+    figure.update_yaxes(type="category", autorange="reversed", automargin=True, ticksuffix="  ")
     figure.update_xaxes(rangemode="tozero", tickprefix="$", nticks=5)
     figure.update_xaxes(title="all jobs", row=1, col=1)
     figure.update_xaxes(title="for each completed job", row=1, col=2)
-    return figure.update_layout(height=110 + 34 * len(told), bargap=0.25)
+    return figure.update_layout(height=110 + 34 * len(priced), bargap=0.25)
 
 
 def _name(run: Run) -> dict[str, Any]:
@@ -205,7 +206,7 @@ def _name(run: Run) -> dict[str, Any]:
     return {"name": policy, "legendgroup": policy, "showlegend": run.first_of_policy}
 
 
-def _told(run: Run, text: str) -> str:
+def _hover(run: Run, text: str) -> str:
     return f"{text}<extra>{plotly_text(run.label)}</extra>"
 
 
@@ -219,10 +220,12 @@ def _fill(run: Run) -> dict[str, Any]:
     return {"color": run.colour, "pattern": {"shape": shape, "fillmode": "overlay", "fgcolor": "white", "size": 6}}
 
 
-def _log_ticks(low: float, high: float) -> dict[str, Any]:
-    """A logarithmic axis with 1, 2 and 5 of each power of ten, written out."""
+def log_ticks(low: float, high: float) -> dict[str, Any]:
+    """A logarithmic axis with 1, 2 and 5 of each power of ten, written out; with plotly's ticks where these are few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    if sum(low <= tick <= high for tick in ticks) < 2:
+        return {"type": "log", "nticks": 6}
     if len(ticks) > 15:
         ticks = [10.0**power for power in powers]
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
@@ -236,13 +239,13 @@ def _panels(titles: Sequence[str], height: int) -> Figure:
     return figure.update_layout(height=height * len(titles) + 90)
 
 
-def _add_steps(figure: Figure, row: int, run: Run, series: Series, unit: str, told: str) -> None:
+def _add_steps(figure: Figure, row: int, run: Run, series: Series, unit: str, value: str) -> None:
     if not len(series.values):
         return
     figure.add_scatter(
         x=short(series.edges / SECONDS[unit]),
         y=short(np.append(series.values, series.values[-1])),
-        hovertemplate=_told(run, f"{told} at %{{x:.3g}} {unit}"),
+        hovertemplate=_hover(run, f"{value} at %{{x:.3g}} {unit}"),
         line={"shape": "hv", **_line(run, 1.75)},
         mode="lines",
         row=row,

@@ -1,6 +1,6 @@
 """Runs side by side: one row for each policy, averaged over its seeds, with the best of each column marked.
 
-The terminal's table and the page's are made of these rows, so that they can't tell different things.
+The terminal's table and the page's are made of these rows, so that the two can't differ.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All rows, the measures that any of them has, and the unit in which times are told."""
+    """All rows, the measures that any of them has, and the unit in which times are printed."""
 
     rows: tuple[Row, ...]
     measures: tuple[Measure, ...]
@@ -91,7 +91,7 @@ class Comparison:
         return NOTHING if value is None else digits(_in_unit(measure, value, self.unit))
 
     def spread(self, measure: Measure, cell: Cell) -> str:
-        """The spread of a cell, told as finely as its mean."""
+        """The spread of a cell, with as many digits as its mean."""
         if cell.mean is None or cell.spread is None:
             return ""
         mean = digits(_in_unit(measure, cell.mean, self.unit))
@@ -177,7 +177,7 @@ def _column(measure: Measure, groups: Mapping[str, Sequence[RunSummary]], unit: 
         best = min(known) if measure.better == "less" else max(known)
 
     def wins(mean: float | None) -> bool:
-        """Whether a mean is the best, or cannot be told from it in print."""
+        """Whether a mean is the best, or looks the same in print."""
         if mean is None or best is None:
             return False
         return digits(_in_unit(measure, mean, unit)) == digits(_in_unit(measure, best, unit))

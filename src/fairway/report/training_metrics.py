@@ -17,7 +17,7 @@ from fairway.report.training_record import BoolArray, FloatArray, Outcome, Train
 
 
 class Distribution(TypedDict):
-    """What is told of a distribution of seconds."""
+    """The mean and the percentiles of some seconds."""
 
     mean: float | None
     p50: float | None
@@ -115,7 +115,7 @@ def summarize(record: TrainingRecord) -> RunSummary:
 
 
 def seed_of(record: TrainingRecord) -> int | None:
-    """The seed among the settings, if one is told."""
+    """The seed among the settings, None where they have none."""
     seed = record.settings.get("seed")
     return int(seed) if isinstance(seed, int | np.integer) else None
 

@@ -1,46 +1,32 @@
 """One self-contained HTML page about one or more runs: numbers, charts, and what is needed to repeat them.
 
-Everything that comes from files or the command line is escaped. Nothing in it depends on when it was written, so the
-same runs give the same bytes.
+Here are the heading of the page, the finding, the numbers and the settings; `training_sections` has the charts.
+Nothing on the page depends on when it was written, so the same runs give the same bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from fairway.errors import InputError
-from fairway.report.page_document import document, parts
-from fairway.report.training_charts import (
-    Figure,
-    clock_unit,
-    completion_curves,
-    cost_chart,
-    fairness_curves,
-    group_chart,
-    queue_chart,
-    utilization_chart,
-)
-from fairway.report.training_comparison import compare
-from fairway.report.training_details import gantt_data, share_charts
+from fairway.report.looks import border_style
+from fairway.report.page_document import Column, NumberCell, NumberRow, Numbers, Origin, Page, render, title_of
+from fairway.report.plain_json import plain
+from fairway.report.training_charts import clock_unit
+from fairway.report.training_comparison import MEASURES, Comparison, Row, compare, digits, shortfalls
 from fairway.report.training_record import TrainingRecord
-from fairway.report.training_runs import shown_runs
-from fairway.report.training_sections import (
-    SIMULATED,
-    Origin,
-    details_section,
-    header,
-    section,
-    settings_section,
-    title,
-)
+from fairway.report.training_runs import Run, shown_runs
+from fairway.report.training_sections import SECTIONS, TrainingShown
 from fairway.report.whole_file import write_whole
 
-MOST_STRETCHES = 25_000
-"""Of one Gantt chart."""
-
-MOST_STRETCHES_TOGETHER = 120_000
-"""Of all Gantt charts of a page: about 25 bytes each."""
+SIMULATED = Origin(
+    "simulated",
+    "Everything here is simulated, in virtual time: no accelerator ran any of these jobs. How fast a job runs on each "
+    "accelerator type, alone and beside another job, comes from a table of profiles, and every job runs at exactly "
+    "that rate; a restart costs what the settings say; machines do not fail.",
+)
 
 
 def write_page(
@@ -55,30 +41,92 @@ def page(records: Sequence[TrainingRecord], *, command: str, origin: Origin = SI
     if not records:
         raise InputError("report: no runs given, expected at least one")
     runs = shown_runs(records)
-    comparison = compare([run.summary for run in runs])
-    unit = clock_unit(runs)
-    figures: dict[str, Figure | None] = {
-        "completion": completion_curves(runs, comparison.unit),
-        "teams": group_chart(runs, comparison.unit, lambda run: run.summary["teams"]),
-        "weights": group_chart(runs, comparison.unit, lambda run: run.summary["weights"]),
-        "fairness": fairness_curves(runs),
-        "queue": queue_chart(runs, unit),
-        "utilization": utilization_chart(runs, unit),
-        "cost": cost_chart(runs),
+    shown = TrainingShown(runs, compare([run.summary for run in runs]), clock_unit(runs))
+    return render(
+        Page(
+            title=title_of([run.record.policy for run in runs], "policies compared on the same training jobs"),
+            about=_about(runs),
+            finding=_finding(shown.comparison),
+            numbers=_numbers(runs, shown.comparison),
+            sections=tuple(section for make in SECTIONS if (section := make(shown)) is not None),
+            labels=tuple(run.label for run in runs),
+            origin=origin,
+            command=command,
+            settings=_settings(runs),
+        )
+    )
+
+
+def _about(runs: Sequence[Run]) -> str:
+    """How many jobs there were, and on what cluster."""
+    cluster = runs[0].record.cluster.workers
+    machines = ", ".join(f"{count} {name}" for name, count in cluster.items())
+    jobs = {len(run.record.jobs) for run in runs}
+    counted = {run.summary["jobs"] for run in runs}
+    number = "–".join(f"{value}" for value in sorted({min(jobs), max(jobs)}))
+    about = f"{number} training jobs on {sum(cluster.values())} accelerators ({machines})"
+    return about if counted == jobs else f"{about}; averages are over {max(counted)} of them"
+
+
+def _finding(comparison: Comparison) -> str:
+    """The one sentence that a reader in a hurry should take away."""
+    means = {row.policy: mean for row in comparison.rows if (mean := row.cells[0].mean if row.cells else None)}
+    if not means or comparison.measures[0] is not MEASURES[0]:
+        return "No job completed, so there are no completion times to compare."
+    texts = {policy: f"{comparison.text(MEASURES[0], mean)} {comparison.unit}" for policy, mean in means.items()}
+    best, *others = sorted(means, key=means.__getitem__)
+    if not others:
+        return f"A job took {texts[best]} on average from its arrival to its end."
+    soonest = f"{best} finishes jobs soonest, in {texts[best]} on average"
+    first = comparison.rows[0].policy
+    if first in others:
+        return f"{soonest}: {digits(means[best] / means[first])} times the {texts[first]} of {first}."
+    return f"{soonest}; next is {others[0]} with {texts[others[0]]}."
+
+
+def _numbers(runs: Sequence[Run], comparison: Comparison) -> Numbers:
+    """The comparison in print; where there are several policies, the second column compares each with the first."""
+    looks = {run.record.policy: run for run in runs}
+    several = len(comparison.rows) > 1
+    columns = [Column(comparison.title(measure), measure.meaning) for measure in comparison.measures]
+    if several:
+        columns.insert(1, Column("to first", "mean JCT over that of the first policy"))
+    notes = shortfalls(comparison)
+    if comparison.seeds > 1:
+        notes.insert(0, f"Means over {comparison.seeds} runs of each policy, ± half of their range.")
+    rows = [
+        NumberRow(
+            row.policy,
+            looks[row.policy].colour,
+            border_style(looks[row.policy].dash),
+            _cells(comparison, row, several),
+        )
+        for row in comparison.rows
+    ]
+    return Numbers("policy", tuple(columns), tuple(rows), tuple(notes))
+
+
+def _cells(comparison: Comparison, row: Row, several: bool) -> tuple[NumberCell, ...]:
+    cells = [
+        NumberCell(comparison.text(measure, cell.mean), comparison.spread(measure, cell), cell.best)
+        for measure, cell in zip(comparison.measures, row.cells, strict=True)
+    ]
+    if several:
+        cells.insert(1, NumberCell("" if row.ratio is None else f"{digits(row.ratio)}×"))
+    return tuple(cells)
+
+
+def _settings(runs: Sequence[Run]) -> dict[str, Any]:
+    """What repeats the runs: what they have in common once, and of each what it has for itself."""
+    settings = [plain(run.record.settings) for run in runs]
+    common = {
+        key: value for key, value in settings[0].items() if all(key in own and own[key] == value for own in settings)
     }
-    clock = "h" if unit == "d" else unit  # a Gantt chart shows hours of a run of days
-    most = min(MOST_STRETCHES, MOST_STRETCHES_TOGETHER // len(runs))
-    shares = share_charts(runs, unit)
-    details = [
-        {"gantt": gantt_data(run, clock, most) if len(run.record.leases) else None, "shares": parts(share)}
-        for run, share in zip(runs, shares, strict=True)
-    ]
-    data = {"figures": {name: parts(figure) for name, figure in figures.items() if figure}, "details": details}
-    shown = [name for name in figures if figures[name] or name not in {"teams", "weights"}]
-    body = [
-        header(runs, comparison, origin, shown),
-        *(section(name, drawn=bool(figures[name])) for name in shown),
-        details_section(runs, details),
-        settings_section(runs, command, origin),
-    ]
-    return document(title(runs), "\n".join(body), data)
+    return {
+        "cluster": plain(runs[0].record.cluster),
+        "settings": common,
+        "runs": [
+            {"policy": run.record.policy, **{key: value for key, value in own.items() if key not in common}}
+            for run, own in zip(runs, settings, strict=True)
+        ],
+    }

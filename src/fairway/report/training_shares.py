@@ -56,9 +56,9 @@ class ShareBand:
 
 
 def team_settings(record: TrainingRecord) -> dict[str, Entity]:
-    """The teams that the settings tell of under `entities`; a team that they don't has weight 1."""
-    told = record.settings.get("entities")
-    return {str(name): _entity(value) for name, value in told.items()} if isinstance(told, Mapping) else {}
+    """The teams that the settings describe under `entities`; a team that they do not has weight 1."""
+    described = record.settings.get("entities")
+    return {str(name): _entity(value) for name, value in described.items()} if isinstance(described, Mapping) else {}
 
 
 def team_shares(record: TrainingRecord) -> list[TeamShare]:
@@ -94,7 +94,7 @@ def share_band(record: TrainingRecord) -> ShareBand | None:
     """Held time over fair time of the jobs in the system, or None where no leases are known.
 
     The fair time of job m on s_m workers is min(1, W w_m / (s_m sum of w)) of the time that it is in the system: W
-    workers go round, and nobody can use more than all of the time. A job counts in an interval if it is in the system
+    workers go round, and no job can use more than all of the time. A job counts in an interval if it is in the system
     for at least half of it.
     """
     edges = _edges(record)
@@ -131,17 +131,17 @@ def _entity(value: Any) -> Entity:
     return Entity()
 
 
-def _entitlements(demand: Mapping[str, FloatArray], told: Mapping[str, Entity]) -> dict[str, FloatArray]:
+def _entitlements(demand: Mapping[str, FloatArray], described: Mapping[str, Entity]) -> dict[str, FloatArray]:
     """The share of each team at each step, when teams want these parts of all workers."""
     members: dict[str | None, list[str]] = {}
     parent: dict[str, str | None] = {}
     for team in demand:
         node: str | None = team
         while node is not None and node not in parent:
-            parent[node] = told[node].parent if node in told else None
+            parent[node] = described[node].parent if node in described else None
             members.setdefault(parent[node], []).append(node)
             node = parent[node]
-    weight = {node: told[node].weight if node in told else 1.0 for node in parent}
+    weight = {node: described[node].weight if node in described else 1.0 for node in parent}
     share: dict[str, FloatArray] = {}
 
     def wanted(node: str) -> FloatArray:
@@ -164,7 +164,7 @@ def _entitlements(demand: Mapping[str, FloatArray], told: Mapping[str, Entity]) 
 
 
 def _by_weight(amount: FloatArray, wants: FloatArray, weights: FloatArray) -> FloatArray:
-    """Divide an amount by weight, nobody getting more than it wants: what one leaves goes to the others."""
+    """Divide an amount by weight, where no team gets more than it wants: what one leaves goes to the others."""
     given = np.zeros_like(wants)
     for _ in weights:  # each time, all is given out or at least one more has what it wants
         open_weights = weights[:, None] * (given < wants)

@@ -1,24 +1,21 @@
 """Looks at a job at the door: what could never run is refused there, with what is wrong with it, and nothing is stored.
 
 Besides its form, that is: accelerators that this cluster does not have, gangs that are larger than it, what the policy
-cannot decide about, and what this machine lacks (`runnable`). Most jobs are looked at in a tenth of a millisecond,
+cannot decide about, and what the backend's machines lack. Most jobs are looked at in a tenth of a millisecond,
 right where requests come in; what may take longer is done on another thread.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 from fairway.documents import about
 from fairway.errors import InputError
-from fairway.live.job_spec import JobSpec, job_document, parse_job_spec
+from fairway.jobs.description import JobDescription, parse_job
+from fairway.live.training.start_command import program_of
 from fairway.service.authentication import require_own_team, team_of
 from fairway.service.context import Service
 from fairway.service.documents_in import TEXT, YAML, looks_like_json, refuse_long_yaml
-from fairway.service.runnable import is_quick, refuse_what_cannot_run
-from fairway.service.scheduler_view import SchedulerView
 from fairway.store.tokens import Token
 
 _SOURCE = "job"
@@ -28,10 +25,9 @@ _MOST_FAMILIAR = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A job that may be submitted: as it was written, what it says, and whose it is."""
+    """A job that may be submitted, and the team that it belongs to."""
 
-    document: dict[str, Any]
-    spec: JobSpec
+    description: JobDescription
     team: str | None
 
 
@@ -41,13 +37,12 @@ async def admit(service: Service, token: Token, body: bytes, kind: str | None) -
         admitted = _read(body, kind, token)
     else:
         admitted = await service.run(lambda: _read(body, kind, token))
-    spec, familiar = admitted.spec, service.familiar
-    look = _look_of(admitted)
+    familiar, look = service.familiar, _look_of(admitted)
     try:
-        if look in familiar and is_quick(spec):
-            _refuse_what_never_runs(service.scheduler, admitted)
+        if look in familiar and not program_of(admitted.description).names_files:
+            service.scheduler.check(admitted.description, admitted.team)
         else:
-            await service.run(lambda: _refuse_what_never_runs(service.scheduler, admitted))
+            await service.run(lambda: service.scheduler.check(admitted.description, admitted.team))
     except InputError as error:
         raise about(_SOURCE, error) from None
     if len(familiar) >= _MOST_FAMILIAR:
@@ -57,30 +52,24 @@ async def admit(service: Service, token: Token, body: bytes, kind: str | None) -
 
 
 def _read(body: bytes, kind: str | None, token: Token) -> Admitted:
-    document = _document(body, kind)
-    spec = parse_job_spec(json.dumps(document), _SOURCE)
-    require_own_team(token, spec.team)
-    return Admitted(document, spec, spec.team if spec.team is not None else team_of(token))
-
-
-def _refuse_what_never_runs(scheduler: SchedulerView, admitted: Admitted) -> None:
-    scheduler.check(admitted.spec, admitted.team)
-    refuse_what_cannot_run(admitted.spec)
+    description = _description(body, kind)
+    require_own_team(token, description.team)
+    return Admitted(description, description.team if description.team is not None else team_of(token))
 
 
 def _look_of(admitted: Admitted) -> object:
     """What the first of its kind has to be tried for, which takes the scheduler a while."""
-    spec, rates = admitted.spec, admitted.spec.throughputs
+    job, rates = admitted.description, admitted.description.throughputs
     runs_on = None if rates is None else tuple(name for name, rate in rates.items() if rate > 0)
-    asked = spec.accelerators, spec.job_type, spec.preemptible, runs_on
-    return asked, admitted.team, spec.steps is None, spec.slo_seconds is None, spec.deadline is None
+    asked = job.accelerators, job.job_type, job.preemptible, runs_on
+    return asked, admitted.team, job.steps is None, type(job.deadline)
 
 
-def _document(body: bytes, kind: str | None) -> Any:
+def _description(body: bytes, kind: str | None) -> JobDescription:
     is_json = looks_like_json(body)
     if kind in YAML or (kind in {None, TEXT} and not is_json):
         refuse_long_yaml(body)
-        return job_document(body, f"{_SOURCE}.yaml")
+        return parse_job(body, f"{_SOURCE}.yaml")
     if not is_json and body.strip():
         raise InputError(f"{_SOURCE}: not valid JSON: an object {{…}} expected; send YAML as application/yaml")
-    return job_document(body, _SOURCE)
+    return parse_job(body, _SOURCE)

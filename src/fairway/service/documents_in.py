@@ -51,7 +51,7 @@ async def read_body(request: Request, most: int = MOST_BYTES) -> bytes:
 
 
 def media_type(request: Request, known: Collection[str]) -> str | None:
-    """The kind of body that a request says it has, None if it says nothing; refuses those that are not known."""
+    """The kind of body that a request says it has, None if it says nothing; refuses a kind that is not known."""
     given = request.headers.get("content-type")
     if given is None:
         return None

@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from fairway.engine.explanation import Explanation, explain, snapshot
-from fairway.engine.training import TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
+from fairway.engine.training.explanation import Explanation, explain, snapshot
 from fairway.errors import InputError
-from fairway.live.job_spec import JobSpec
+from fairway.jobs.description import JobDescription
 from fairway.service.authentication import Caller
 from fairway.service.context import Service, ServiceOf, json_answer
 from fairway.service.events import visible_job
@@ -157,7 +157,7 @@ def drained_counts(connection: Connection) -> dict[str, int]:
     return counts
 
 
-def _other_rates(scheduler: SchedulerView, spec: JobSpec | None) -> dict[str, float]:
+def _other_rates(scheduler: SchedulerView, spec: JobDescription | None) -> dict[str, float]:
     """How fast a job would run on types of the cluster that it does not accept, where the profiles know."""
     if spec is None or spec.job_type is None or scheduler.table is None or not spec.accelerators.types:
         return {}

@@ -1,4 +1,4 @@
-"""Takes submissions in together: those that come while others are being written wait, and are then written at once.
+"""Takes submissions in together: while some are being written, others wait, and are then written at once.
 
 The store makes what many ask for durable with one commit anyway, but every statement costs the writing thread a wait
 for its turn among Python's threads; a hundred submissions in one call are three statements, one by one they are two
@@ -71,7 +71,7 @@ class Intake:
         )
         seen: set[int] = set()
         for waiting, job in zip(some, jobs, strict=True):
-            if not waiting.answer.done():  # who asked may have gone
+            if not waiting.answer.done():  # the client may have gone
                 waiting.answer.set_result(Taken(job, job.submitted_at == at and job.number not in seen))
             seen.add(job.number)
 
@@ -82,7 +82,7 @@ class Intake:
             _refuse(one, error)
 
     def _moment(self) -> float:
-        """The time, later than the last one given, so that a job that was stored before can be told by its time."""
+        """The time, later than the last one given, so that a job that was stored before is recognised by its time."""
         self._last = max(time.time(), self._last + 1e-6)
         return self._last
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from fairway.live.job_spec import JobSpec
-from fairway.service.admission import Admitted, admit
+from fairway.jobs.description import JobDescription
+from fairway.service.admission import admit
 from fairway.service.authentication import Caller, Changer, changer, require_own_team, require_visible, team_of
 from fairway.service.context import Service, ServiceOf, json_answer, refuse_other_parameters, service_of
 from fairway.service.documents_in import JSON, TEXT, YAML, media_type, read_body
@@ -37,7 +37,6 @@ from fairway.store.queries import job_history
 from fairway.store.records import JobRecord, Reason
 from fairway.store.states import JobState
 from fairway.store.submissions import Submission
-from fairway.store.tokens import Token
 
 router = APIRouter(tags=["jobs"])
 
@@ -88,9 +87,14 @@ async def submit_job(
     refuse_other_parameters(request, "dry_run")
     kind = media_type(request, _KINDS)
     admitted = await admit(service, token, await read_body(request), kind)
-    submission = _submission(admitted, token, idempotency_key)
+    submission = Submission.of(
+        admitted.description,
+        team=admitted.team,
+        submitted_by=f"{token.name[:200]} ({token.id})",
+        idempotency_key=idempotency_key,
+    )
     if dry_run:
-        return await service.run_slowly(lambda: _tried(service, admitted.spec, submission))
+        return await service.run_slowly(lambda: _tried(service, admitted.description, submission))
     taken = await service.intake.take(submission)
     if taken.new:
         service.scheduler.notify()
@@ -98,28 +102,11 @@ async def submit_job(
     return await service.run(lambda: json_answer(service.store.read(_standing, taken.job, service.terms)))
 
 
-def _tried(service: Service, spec: JobSpec, submission: Submission) -> Response:
-    now, terms = time.time(), service.terms
-    job = JobRecord(
-        number=0, id="", name=submission.name, team=submission.team, weight=submission.weight, spec=submission.spec,
-        state=JobState.QUEUED, submitted_by=submission.submitted_by, submitted_at=now, changed_at=now,
-        steps=submission.steps, steps_left=submission.steps,
-    )  # fmt: skip
+def _tried(service: Service, spec: JobDescription, submission: Submission) -> Response:
+    terms = service.terms
+    job = planned_job(submission.record(0, at=time.time()), terms)
     prediction = predicted(service.scheduler, spec, submission.team)
-    return json_answer(DryRun(job=planned_job(job, terms), prediction=prediction, emulated=terms.emulated))
-
-
-def _submission(admitted: Admitted, token: Token, key: str | None) -> Submission:
-    spec: JobSpec = admitted.spec
-    return Submission(
-        spec=admitted.document,
-        name=spec.name,
-        team=admitted.team,
-        weight=spec.weight,
-        steps=spec.steps,
-        submitted_by=f"{token.name[:200]} ({token.id})",
-        idempotency_key=key,
-    )
+    return json_answer(DryRun(job=job, prediction=prediction, emulated=terms.emulated))
 
 
 def _standing(connection: Connection, job: JobRecord, terms: Terms) -> JobForm:
@@ -156,7 +143,7 @@ async def get_jobs(service: ServiceOf, token: Caller, query: Annotated[ListQuery
     responses={200: {"model": JobDetails}, **problems_for(404, 422)},
 )
 async def get_job(service: ServiceOf, token: Caller, job: JobId) -> Response:
-    """A job with its attempts, leases, measured rates and the way it was submitted."""
+    """A job with its attempts, leases, measured rates and its description."""
     terms = service.terms
 
     def details(connection: Connection) -> JobDetails:

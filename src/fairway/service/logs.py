@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Annotated
 
 from anyio import to_thread
@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response, StreamingResponse
 
 from fairway.errors import InputError
+from fairway.live.backend.logs import BLOCK_BYTES, LogBlock, start_of_tail
 from fairway.service.authentication import Caller
 from fairway.service.context import ServiceOf
 from fairway.service.events import ListenedStream, visible_job
 from fairway.service.jobs import JobId
-from fairway.service.log_files import read_from, start_of_tail
 from fairway.service.openapi import problems_for
 from fairway.service.representation import request_of
 from fairway.service.watch import Listener
@@ -28,6 +28,9 @@ POLL_SECONDS = 0.2
 
 LOG_OFFSET = "Fairway-Log-Offset"
 """The header that says at which byte of the log an answer begins, so that a reader can go on where it broke off."""
+
+ReadLog = Callable[[int, int], LogBlock]
+"""Reads a log from a byte on, up to so many bytes."""
 
 _MEDIA_TYPE = "text/plain; charset=utf-8"
 _TEXT = {"description": "What the job has written.", "content": {"text/plain": {"schema": {"type": "string"}}}}
@@ -57,45 +60,39 @@ async def get_logs(service: ServiceOf, token: Caller, job: JobId, query: Annotat
     if query.rank >= ranks:
         raise InputError(f"rank: {query.rank} given, but job '{job}' has {ranks}, counted from 0")
     # The id is that of the record, not what was asked for: ids in the store can be the name of a directory.
-    path = service.scheduler.settings.log_path(record.id, query.rank)
+    read = partial(service.scheduler.read_log, record.id, query.rank)
     start = query.offset or 0
     if query.offset is None and query.tail is not None:
-        start = await to_thread.run_sync(start_of_tail, path, query.tail)
+        start = await to_thread.run_sync(start_of_tail, read, query.tail)
     if not query.follow:
-        stream = StreamingResponse(_as_it_stands(path, start), media_type=_MEDIA_TYPE)
+        stream = StreamingResponse(_as_it_stands(read, start), media_type=_MEDIA_TYPE)
     else:
         listener = Listener(token, job=record.id, until_end=True)
         await service.watch.add(listener)
-        stream = ListenedStream(_as_it_grows(path, start, listener), listener, service.watch, _MEDIA_TYPE)
+        stream = ListenedStream(_as_it_grows(read, start, listener), listener, service.watch, _MEDIA_TYPE)
     stream.headers["X-Content-Type-Options"] = "nosniff"
     stream.headers[LOG_OFFSET] = str(start)
     return stream
 
 
-async def _as_it_stands(path: Path, position: int) -> AsyncIterator[bytes]:
-    end = await to_thread.run_sync(_size, path)
-    while position < end:
-        block = await to_thread.run_sync(read_from, path, position)
-        if not block:
+async def _as_it_stands(read: ReadLog, position: int) -> AsyncIterator[bytes]:
+    end = None
+    while end is None or position < end:
+        block = await to_thread.run_sync(read, position, BLOCK_BYTES)
+        end = block.size if end is None else end  # what it grows by meanwhile is left for the next reader
+        if not block.content:
             return
-        position += len(block)
-        yield block
+        position += len(block.content)
+        yield block.content
 
 
-async def _as_it_grows(path: Path, position: int, listener: Listener) -> AsyncIterator[bytes]:
+async def _as_it_grows(read: ReadLog, position: int, listener: Listener) -> AsyncIterator[bytes]:
     while True:
         listener.events.clear()  # only that there will be no more is of interest here
         over = listener.ended  # noted before the last look, since a job writes nothing after its end
-        while block := await to_thread.run_sync(read_from, path, position):
+        while block := (await to_thread.run_sync(read, position, BLOCK_BYTES)).content:
             position += len(block)
             yield block
         if over:
             return
         await asyncio.sleep(POLL_SECONDS)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0

@@ -7,9 +7,8 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import TypeAdapter
 
-from fairway.live.job_spec import JobFields
+from fairway.jobs.description import JobDescription
 from fairway.service.documents_in import JSON, TEXT, YAML
 from fairway.service.problems import MEDIA_TYPE, Problem
 
@@ -21,23 +20,6 @@ _DESCRIPTION = """Submit training jobs, watch them, and ask why they wait.
 Every request needs a token: `Authorization: Bearer TOKEN`. An admin may do everything, a member reads and changes the
 jobs of one team, a reader reads. Errors are problem details (RFC 9457) with a stable `code`. Times are seconds since
 1970."""
-
-_TEXT_OR_LIST = {
-    "anyOf": [
-        {"type": "string", "minLength": 1},
-        {"type": "array", "items": {"type": "string"}, "minItems": 1},
-    ]
-}
-_SPAN = {
-    "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}],
-    "description": "Seconds, or a span such as 90s, 10m, 8h or 2d.",
-}
-_PRECISELY: dict[str, dict[str, Any]] = {
-    "run": {**_TEXT_OR_LIST, "description": "The command: text for a shell, or a program and its arguments."},
-    "deadline": _SPAN,
-    "slo": _SPAN,
-    "grace": _SPAN,
-}
 
 
 def problems_for(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -56,16 +38,6 @@ def body_of(schema: dict[str, Any], *kinds: str) -> dict[str, Any]:
     return {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}
 
 
-def _job_schema() -> dict[str, Any]:
-    """A job as it may be submitted. Fields of several forms are described here, since they are read after the rest."""
-    schema = TypeAdapter(JobFields).json_schema(ref_template=f"{_SCHEMAS}{{model}}")
-    schema.pop("$defs", None)
-    schema["title"], schema["description"] = "JobDescription", "A job to run; only `run` is needed."
-    for name, form in _PRECISELY.items():
-        schema["properties"][name] = form
-    return schema
-
-
 JOB_BODY = body_of({"$ref": f"{_SCHEMAS}JobDescription"}, JSON, *sorted(YAML), TEXT)
 
 
@@ -74,8 +46,8 @@ def describe(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes)
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        definitions = TypeAdapter(JobFields).json_schema(ref_template=f"{_SCHEMAS}{{model}}").get("$defs", {})
-        schemas |= definitions | {"JobDescription": _job_schema(), "Problem": Problem.model_json_schema()}
+        job = JobDescription.model_json_schema(ref_template=f"{_SCHEMAS}{{model}}")
+        schemas |= job.pop("$defs") | {"JobDescription": job, "Problem": Problem.model_json_schema()}
         for unused in ("HTTPValidationError", "ValidationError"):
             schemas.pop(unused, None)
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

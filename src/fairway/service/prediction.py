@@ -6,16 +6,15 @@ wall's.
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import replace
 from datetime import UTC, datetime
 
-from fairway.engine.training import TrainingEngine
-from fairway.engine.what_if import snapshot
+from fairway.engine.training.engine import TrainingEngine
+from fairway.engine.training.what_if import snapshot
 from fairway.errors import InputError
 from fairway.jobs import Job
-from fairway.live.job_spec import JobSpec, parse_job_spec
+from fairway.jobs.description import JobDescription, job_of
+from fairway.live.training.engine_job import described_rates, engine_job
 from fairway.service.representation import PredictionForm
 from fairway.service.scheduler_view import SchedulerView
 from fairway.service.words import span
@@ -30,11 +29,11 @@ _NOT_SUBMITTED = "(not submitted)"
 """The name of a job that is only tried; no job can have it."""
 
 
-def predicted(scheduler: SchedulerView, spec: JobSpec, team: str | None) -> PredictionForm | None:
+def predicted(scheduler: SchedulerView, spec: JobDescription, team: str | None) -> PredictionForm | None:
     """When a job would start if it were submitted now; None if nothing can be said."""
-    job = spec.job(_NOT_SUBMITTED, scheduler.cluster, datetime.now(UTC), scheduler.table)
-    engine = scheduler.look(snapshot)
-    found = _predicted(scheduler, engine, replace(job, entity=team))
+    rates, left = described_rates(spec, scheduler.cluster, scheduler.table), spec.seconds_left(datetime.now(UTC))
+    job = engine_job(_NOT_SUBMITTED, spec, rates, team=team, steps_left=spec.steps, slo_seconds=left)
+    found = _predicted(scheduler, scheduler.look(snapshot), job)
     return None if found is None else _form(scheduler, found)
 
 
@@ -50,10 +49,10 @@ def predicted_of(scheduler: SchedulerView, engine: TrainingEngine, job: JobRecor
     return form
 
 
-def stored_spec(job: JobRecord) -> JobSpec | None:
+def stored_spec(job: JobRecord) -> JobDescription | None:
     """What a job says that was stored; None if this version cannot read it any more."""
     try:
-        return parse_job_spec(json.dumps(job.spec), job.id)
+        return job_of(job.spec, job.id)
     except InputError:
         return None
 

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairway.documents import shown
 from fairway.errors import FairwayError, InputError
-from fairway.live.inbox import OverError
+from fairway.live.training.inbox import OverError
 from fairway.store.errors import ConflictError, HeldError, IllegalChangeError, StoreError, UnknownError
 
 _LOG = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ def handle_problems(app: FastAPI) -> None:
 
 
 class _Defects:
-    """Answers what nobody expected, if nothing was answered yet; an ASGI middleware."""
+    """Answers a request that met a defect, if nothing was answered yet; an ASGI middleware."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from fairway.errors import InputError
-from fairway.live.accelerator_request import AcceleratorRequest
+from fairway.jobs.accelerators import AcceleratorRequest
 from fairway.store.changes import Whereabouts, whereabouts
 from fairway.store.listing import ASKED
 from fairway.store.queries import JobHistory
@@ -50,7 +50,7 @@ class JobForm(_Form):
     reason: str | None = Field(description="The same as a sentence.")
     steps: float | None
     steps_left: float | None
-    steps_per_second: float | None = Field(description="As measured where it runs; null where nobody measured.")
+    steps_per_second: float | None = Field(description="As measured where it runs; null before it was measured.")
     checkpoint_steps_left: float | None
     accelerators: str = Field(description="What it asks for, as in '[a100, v100]:2'.")
     count: int = Field(description="How many workers it asks for.")
@@ -102,14 +102,14 @@ class RateForm(_Form):
 
 
 class JobDetails(JobForm):
-    """A job with its past and the way it was submitted."""
+    """A job with its past and its description."""
 
     model_config = ConfigDict(title="JobDetails")
 
     attempts: list[AttemptForm]
     leases: list[LeaseForm]
     rates: list[RateForm]
-    spec: dict[str, Any]
+    spec: dict[str, Any] = Field(description="Its description, in the fields of a JobDescription that were given.")
 
 
 class JobPage(_Form):
@@ -154,7 +154,7 @@ class Cancelled(_Form):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What has to be known to tell of jobs: whether accelerators are emulated, and how much faster than the clock.
+    """What a job's JSON needs besides the job: whether accelerators are emulated, and how much faster than the clock.
 
     The store holds rates by the seconds of the engine; people live by those of the clock.
     """
@@ -225,13 +225,6 @@ def request_of(spec: Mapping[str, Any]) -> AcceleratorRequest:
     return _request(given)
 
 
-def request_text(request: AcceleratorRequest) -> str:
-    """What is asked for, as people write it."""
-    types = request.types
-    names = "any" if not types else types[0] if len(types) == 1 else f"[{', '.join(types)}]"
-    return names if request.count == 1 else f"{names}:{request.count}"
-
-
 @lru_cache(maxsize=1024)
 def _asked(text: str | None) -> AcceleratorRequest:
     return _request(None if text is None else json.loads(text))
@@ -257,7 +250,7 @@ def _surroundings(request: AcceleratorRequest, where: Whereabouts | None, terms:
     rate = where.steps_per_second if where else None
     return {
         "steps_per_second": None if rate is None else rate * terms.time_scale,
-        "accelerators": request_text(request),
+        "accelerators": str(request),
         "count": request.count,
         "accelerator": where.accelerator if where else None,
         "emulated": terms.emulated,

@@ -1,4 +1,4 @@
-"""What the service has to know of the scheduler that it speaks for; `fairway.live.controller.Controller` is one.
+"""What the service has to know of the scheduler that it speaks for; `live.training.controller.Controller` is one.
 
 Every method may be called from any thread. Times of the engine are seconds on its own clock; `wall` turns them into
 seconds since 1970.
@@ -7,12 +7,13 @@ seconds since 1970.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from fairway.cluster import Cluster
-from fairway.engine.training import TrainingEngine
-from fairway.live.job_spec import JobSpec
+from fairway.engine.training.engine import TrainingEngine
+from fairway.jobs.description import JobDescription
+from fairway.live.backend.accelerators import Accelerator
+from fairway.live.backend.logs import LogBlock
 from fairway.profiles.tables import ThroughputTable
 from fairway.store import Store
 
@@ -35,10 +36,6 @@ class SettingsView(Protocol):
     @property
     def time_scale(self) -> float:
         """How many of the engine's seconds pass in one of ours."""
-        ...
-
-    def log_path(self, job: str, rank: int) -> Path:
-        """Where the output of one rank of a job goes."""
         ...
 
 
@@ -128,8 +125,8 @@ class SchedulerView(Protocol):
         """Say that jobs were submitted to the store, or that one of them is to be cancelled."""
         ...
 
-    def check(self, spec: JobSpec, team: str | None = None, /) -> None:
-        """Refuse a job that could never be scheduled here, by an `InputError` that says why."""
+    def check(self, spec: JobDescription, team: str | None = None, /) -> None:
+        """Refuse a job that could never be scheduled or run here, by an `InputError` that says why."""
         ...
 
     def look(self, question: Callable[[TrainingEngine], T], /) -> T:
@@ -144,8 +141,12 @@ class SchedulerView(Protocol):
         """A time of the engine in seconds since 1970."""
         ...
 
-    def devices(self) -> Sequence[Mapping[str, Any]]:
-        """What is known of the accelerator behind each worker: `accelerator`, `number` and `description`."""
+    def devices(self) -> Mapping[tuple[str, int], Accelerator]:
+        """The accelerator behind each worker, by the type and number of the worker."""
+        ...
+
+    def read_log(self, job: str, rank: int, position: int, most: int, /) -> LogBlock:
+        """What a rank of a job has written, from a byte on; nothing where there is no log. It may block."""
         ...
 
     def drain(self, workers: Sequence[tuple[str, int]], /, *, on: bool) -> None:

@@ -142,9 +142,7 @@ def _listed(service: Service, only: Sequence[tuple[str, int]] | None = None) -> 
 
     workers, leases = service.store.read(both)
     holders = {(lease.accelerator, number): lease for lease in leases if lease.held for number in lease.workers}
-    described = {
-        (device["accelerator"], device["number"]): str(device["description"]) for device in service.scheduler.devices()
-    }
+    described = {worker: device.description for worker, device in service.scheduler.devices().items()}
     wanted = None if only is None else set(only)
     forms = []
     for worker in workers:

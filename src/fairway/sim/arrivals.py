@@ -1,8 +1,8 @@
 """When requests arrive, for which workflow, and at which worker: drawn, or read from a trace.
 
 `clients` is the experiment of Compass's authors: each workflow has a client of its own that asks for nothing else, and
-the draws are those of numpy's older generator, so that published traces can be repeated. The others draw all gaps from
-one process and the workflow of each request by the shares of the scenario.
+the draws are those of numpy's older generator, so that the requests of a reference simulation can be repeated. The
+others draw all gaps from one process and the workflow of each request by the shares of the scenario.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairway.errors import InputError
 from fairway.place.arrays import FloatArray, IntArray
 
 
@@ -19,13 +20,15 @@ class Arrivals:
     """One entry per request, in order of time (seconds).
 
     `ingress` is a number from [0, 1): the part of the row of workers at which the receiving one stands. `work` is how
-    much longer than expected its tasks really take, 1 where nothing is known.
+    much longer than expected its tasks really take, 1 where nothing is known. `draws[request, stage]`, where they are
+    given, are standard normal: with noise, the time of a task is its profile's times exp(noise · draw).
     """
 
     time: FloatArray
     workflow: IntArray
     ingress: FloatArray
     work: FloatArray
+    draws: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -85,3 +88,27 @@ def _drawn(gaps: FloatArray, shares: FloatArray, draws: np.random.Generator) -> 
     number = len(gaps)
     workflow = draws.choice(len(shares), size=number, p=shares / shares.sum())
     return Arrivals(np.cumsum(gaps), workflow.astype(np.int64), draws.random(number), np.ones(number))
+
+
+def uniform_gaps(least: float, most: float, end: float, workflows: int, seed: int, stages: int = 8) -> Arrivals:
+    """Gaps drawn evenly between two bounds, in seconds, and each workflow as likely as any other.
+
+    The draws of a request follow each other in one stream, those of the noise come after all of them, and those of the
+    ingress last, so that a seed gives the same requests to every scheduler.
+    """
+    if not 0 < least <= most:
+        raise InputError(f"gaps from {least} to {most} s given, expected a rising range above 0")
+    stream = np.random.Generator(np.random.PCG64(seed))
+    times: list[float] = []
+    asked: list[int] = []
+    # In milliseconds, as in the reference simulation: a sum of seconds would differ in its last digits.
+    now, low, high, over = 0.0, 1e3 * least, 1e3 * most, 1e3 * end
+    while True:
+        now += stream.uniform(low, high)
+        if now >= over:
+            break
+        times.append(now / 1e3)
+        asked.append(int(stream.integers(0, workflows)))
+    draws = stream.standard_normal((len(times), stages))
+    ingress = stream.random(len(times))
+    return Arrivals(np.array(times), np.array(asked, np.int64), ingress, np.ones(len(times)), draws)

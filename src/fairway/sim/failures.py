@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairway.engine.serving_messages import PeerJoined, PeerLost
+from fairway.engine.serving.messages import PeerJoined, PeerLost
 from fairway.errors import InputError
 from fairway.place.fleet import OUTSIDE
 from fairway.sim.loop import URGENT
@@ -34,13 +34,13 @@ class Failure:
 class Failures:
     """The failures of a run, and the clients that may have to ask again.
 
-    `asked` has, by key, the request and the worker that was asked; `runs_until` when what runs on a worker ends, and
-    how many tasks that are.
+    `asked` has, by key, the request and the worker that was asked.
     """
 
     def __init__(self, world: World, failures: tuple[Failure, ...], detection_seconds: float) -> None:
         self.asked: dict[int, tuple[int, int]] = {}
-        self.runs_until: dict[int, tuple[float, int]] = {}
+        # By worker and run: when it ends, its tasks, and which part of the worker it holds.
+        self._runs: dict[int, dict[int, tuple[float, int, float]]] = {}
         self._world = world
         self._detection_seconds = detection_seconds
         self._noticed: set[int] = set()
@@ -59,14 +59,21 @@ class Failures:
         else:
             self._ask_another(request)
 
+    def runs(self, worker: int, run: int, end: float, tasks: int, part: float) -> None:
+        """A worker runs so many tasks until then, on a part of it."""
+        own = self._runs.setdefault(worker, {})
+        for number in [number for number, (until, _, _) in own.items() if until <= self._world.now]:
+            del own[number]
+        own[run] = (end, tasks, part)
+
     def _fail(self, failure: Failure) -> None:
         world, worker = self._world, failure.worker
         if world.engines[worker] is None:
             return
-        world.engines[worker] = None
-        until, tasks = self.runs_until.pop(worker, (0.0, 0))
-        if until > world.now:
-            world.recorder.cut(worker, world.now, until, tasks)
+        world.lose(worker)
+        for until, tasks, part in self._runs.pop(worker, {}).values():
+            if until > world.now:
+                world.recorder.cut(worker, world.now, until, tasks, part)
         noticed = world.now + self._detection_seconds
         world.at(noticed, -2, partial(self._notice, worker), URGENT)
         if failure.back_at is not None:

@@ -1,13 +1,18 @@
 """How long machines take to move data: messages between workers, and models between a host and its accelerator.
 
-A network message takes what the cost model says; with a queue at each network card, it first waits for those before it.
-Each accelerator's copies are done one at a time, in the order in which they were asked for, while it computes. A model
+Where workers push what they put out (`Links`), a message takes what its data takes; with a queue at each network card,
+it first waits for those before it. Where tasks pull their inputs through a store (`Transfers`), messages take no time,
+and a task fetches its inputs when it starts. Over links, each accelerator's copies are done one at a time, in the order
+in which they were asked for, while it computes; containers of a platform with a store are created side by side. A model
 that has to go may be copied back first; one whose copy is under way is stopped.
 """
 
 from __future__ import annotations
 
-from fairway.engine.serving_messages import Event, InputsArrived
+import math
+
+from fairway.engine.serving.messages import BatchArrived, Event, InputsArrived, Why
+from fairway.links import Links
 from fairway.place.fleet import OUTSIDE, Fleet
 from fairway.place.graph import TaskGraph
 from fairway.sim.serving_recorder import ServingRecorder
@@ -26,6 +31,7 @@ class Hardware:
         "_links",
         "_network_until",
         "_nic_queues",
+        "_pulls",
         "_recorder",
         "_seconds",
         "_share_hosts",
@@ -36,8 +42,9 @@ class Hardware:
         self, fleet: Fleet, recorder: ServingRecorder, *, eviction_copies: bool = False, nic_queues: bool = False
     ) -> None:
         self._links = fleet.links
+        self._pulls = fleet.links.pulls
         self._hosts: list[int] = [*fleet.hosts.tolist(), OUTSIDE]
-        self._latency = fleet.links.network(0)
+        self._latency = fleet.links.message_seconds
         self._fetch_seconds: list[float] = fleet.fetch_seconds.tolist()
         self._to_host_seconds = [fleet.links.to_host(model.bytes) for model in fleet.models]
         self._bus_until = [0.0] * len(fleet)
@@ -52,15 +59,12 @@ class Hardware:
     def arrival(self, now: float, source: int, target: int, message: Event) -> float:
         """When a message that is sent now is there, with the data that it speaks of."""
         near = self._share_hosts and self._hosts[source] == self._hosts[target]
-        if type(message) is not InputsArrived:
+        if self._pulls or type(message) is not InputsArrived:
+            if type(message) is BatchArrived and not self._pulls:
+                return self._batch_arrival(now, target, message)
             return now if near else now + self._latency
         flow, stage, sources, _ = message
-        graph = flow.graph
-        try:
-            far, close, inputs = self._seconds[graph]
-        except KeyError:
-            columns = (graph.far_seconds, graph.near_seconds, graph.input_seconds)
-            far, close, inputs = self._seconds[graph] = [column.tolist() for column in columns]
+        far, close, inputs = self._seconds.get(flow.graph) or self._columns(flow.graph)
         if self._nic_queues and not near:
             now = self._wait_for_network(now, source, message)
         if not sources:
@@ -68,19 +72,37 @@ class Hardware:
         by_source = close if near else far
         return now + (by_source[sources[0]] if len(sources) == 1 else sum([by_source[each] for each in sources]))
 
-    def load(self, now: float, worker: int, model: int) -> float:
+    def _batch_arrival(self, now: float, target: int, batch: BatchArrived) -> float:
+        """When all inputs of a batch are there: each comes from the worker that holds it."""
+        graph, hosts = batch.flows[0].graph, self._hosts
+        far, close, inputs = self._seconds.get(graph) or self._columns(graph)
+        before = graph.workflow.predecessors[batch.stage]
+        longest = self._latency if before else inputs[batch.stage]
+        for flow in batch.flows:
+            for source in before:
+                at = flow.workers[source]
+                if at != target:
+                    longest = max(longest, (close if hosts[at] == hosts[target] else far)[source])
+        return now + longest
+
+    def _columns(self, graph: TaskGraph) -> list[list[float]]:
+        columns = (graph.far_seconds, graph.near_seconds, graph.input_seconds)
+        found = self._seconds[graph] = [column.tolist() for column in columns]
+        return found
+
+    def load(self, now: float, worker: int, model: int, why: Why = "task") -> float:
         """Copy a model to the accelerator; when it is there."""
-        start = max(now, self._bus_until[worker])
+        start = now if self._pulls else max(now, self._bus_until[worker])
         end = self._bus_until[worker] = start + self._fetch_seconds[model]
         self._last_copy[worker] = (model, start)
-        self._recorder.fetched(worker, model, start, end)
+        self._recorder.fetched(worker, model, start, end, why)
         return end
 
     def evict(self, now: float, worker: int, model: int) -> None:
         """Give a model up: copied back first if that is the way here; a copy that has not ended is stopped."""
         last, since = self._last_copy[worker]
         until = self._bus_until[worker]
-        if last == model and until > now:
+        if last == model and until > now and not self._pulls:
             self._recorder.copy_seconds[worker] -= until - max(since, now)
             self._bus_until[worker] = max(since, now)
             self._last_copy[worker] = (-1, 0.0)
@@ -104,5 +126,6 @@ class Hardware:
         if not message.sources:
             size = workflow.input_bytes[message.stage]
         start = max(now, self._network_until[host])
-        self._network_until[host] = start + size / self._links.network_bandwidth
+        bandwidth = self._links.network_bandwidth if isinstance(self._links, Links) else math.inf
+        self._network_until[host] = start + size / bandwidth
         return start

@@ -1,38 +1,29 @@
-"""A scheduler with a stopwatch: how long each plan takes and, if wanted, how wrong what it saw of the others was."""
+"""A placer that is looked at: how long each plan takes and, if wanted, how wrong what it saw of the others was."""
 
 from __future__ import annotations
 
-import time
-from typing import ClassVar
-
 import numpy as np
 
+from fairway.place.placer import BatchPlacer
 from fairway.place.plan import Draws, Plan, Request
-from fairway.place.scheduler import Scheduler, WorkerRules
 from fairway.place.state import StateTable, View
 from fairway.sim.serving_recorder import ServingRecorder
+from fairway.stopwatch import TimedPlacer
 
 
-class Observed:
-    """Decides as the scheduler that it is given, and writes down what each plan took."""
+class ObservedPlacer(TimedPlacer):
+    """Decides as the placer that it is given, and writes down what each plan took."""
 
-    name: ClassVar[str] = "observed"
-
-    def __init__(self, scheduler: Scheduler, table: StateTable, recorder: ServingRecorder) -> None:
-        self._scheduler = scheduler
+    def __init__(self, placer: BatchPlacer, table: StateTable, recorder: ServingRecorder) -> None:
+        super().__init__(placer, recorder.decision_seconds.append)
         self._table = table
         self._recorder = recorder
-        self.rules: WorkerRules = scheduler.rules
-        self.next_worker = scheduler.next_worker
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
-        """The plan of the scheduler."""
+        """The plan of the placer."""
         if self._recorder.keep:
             self._look(view, now)
-        begin = time.perf_counter()
-        plan = self._scheduler.plan(request, view, now, draws)
-        self._recorder.decision_seconds.append(time.perf_counter() - begin)
-        return plan
+        return super().plan(request, view, now, draws)
 
     def _look(self, view: View, now: float) -> None:
         """Compare what the planner sees of the others with their own rows."""

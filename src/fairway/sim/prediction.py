@@ -3,8 +3,8 @@
 The first run takes what every job has left as it is known. The others are samples of what may come instead: the steps
 that other jobs have left are multiplied by draws of a log-normal distribution around 1, with a spread of 20 % for jobs
 that say how long they are. A job that does not is taken to run for as long as the others do in the median, with a
-spread of a factor of e, since that is hardly more than a guess. The interval spans all runs. What nobody knows yet,
-jobs that will come, workers that will fail, is not in it, and the basis says so.
+spread of a factor of e, since that is hardly more than a guess. The interval spans all runs. Jobs that will come
+and workers that will fail are not in it, and the basis says so.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairway.engine.training import TrainingEngine
-from fairway.engine.training_messages import StepsCounted
-from fairway.engine.what_if import cluster_of, holds, snapshot
+from fairway.engine.training.engine import TrainingEngine
+from fairway.engine.training.messages import StepsCounted
+from fairway.engine.training.what_if import holds, snapshot
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.profiles import ThroughputTable
@@ -134,9 +134,9 @@ class _World:
             position = jobs.position(self._name)
             left[position] /= factors[position]
         steps = dict(zip(jobs.ids, left.tolist(), strict=True))
-        if draws is not None:  # jobs that know how long they are tell the scheduler, too
-            for position in np.flatnonzero(self._known).tolist():
-                engine.handle(StepsCounted(now, jobs.ids[position], float(left[position])))
+        if draws is not None:  # the engine learns the drawn lengths of jobs that say how long they are, too
+            known = np.flatnonzero(self._known).tolist()
+            engine.handle(now, [StepsCounted(jobs.ids[position], float(left[position])) for position in known])
         coming = []
         if self._new is not None:
             deadline = None if self._new.slo_seconds is None else now + self._new.slo_seconds
@@ -170,7 +170,7 @@ class _Forward:
         job: str,
     ) -> None:
         options = TrainingOptions(engine.options.round_seconds, engine.options.restart_seconds)
-        self._run = TrainingRun(engine, coming, cluster_of(engine), options, table=table, steps_left=steps)
+        self._run = TrainingRun(engine, coming, engine.cluster, options, table=table, steps_left=steps)
         self._run.loop.run(until=self._run.loop.now)
         self._row = next(row for row in reversed(self._run.recorder.jobs) if row.job.id == job)
 

@@ -1,7 +1,7 @@
-"""Replays the journal of the live system: decides every decision again, and tells a new engine the same events.
+"""Replays the journal of the live system: decides every decision again, and hands a new engine the same events.
 
 A decision in the journal holds its problem, so it can be made again by itself. From the last start on, the journal
-holds every event that the engine was told and every command that it answered with; an engine made alike must answer
+holds every event that the engine took in and every command that it answered with; an engine made alike must answer
 the same again. Numbers count as the same within 1e-6.
 """
 
@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,8 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training import EngineOptions, TrainingEngine
-from fairway.engine.training_messages import Command, Event
+from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.messages import Command, Event
 from fairway.errors import FairwayError, InputError
 from fairway.jobs import Entity
 from fairway.profiles import ThroughputTable
@@ -27,7 +29,7 @@ from fairway.profiles.files import read_table
 from fairway.store import Store
 from fairway.store.decisions import problem_of
 from fairway.store.journal import Entry, Kind, last_entry, read_journal
-from fairway.store.messages import document_of, event_of
+from fairway.store.messages import command_document, event_of
 
 SAME = 1e-6
 
@@ -55,7 +57,7 @@ class ReplayedDecision:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedEngine:
-    """The events since the last start, told again; `problem` says where the answers first differed, and how."""
+    """The events since the last start, taken in again; `problem` says where the answers first differed, and how."""
 
     start: int
     policy: str
@@ -76,7 +78,7 @@ def replay_decisions(store: Store, *, after: int = 0) -> Iterator[ReplayedDecisi
 
 
 def replay_engine(store: Store, *, table: ThroughputTable | None = None) -> ReplayedEngine | None:
-    """Tell a new engine what the last one was told since its start; None if the journal holds no start.
+    """Hand a new engine all events since the last one's start; None if the journal holds no start.
 
     `table` are the profiles by which jobs shared, where those that the start names are not at hand.
     """
@@ -85,16 +87,16 @@ def replay_engine(store: Store, *, table: ThroughputTable | None = None) -> Repl
         return None
     engine, policy = engine_of(start, table)
     events = commands = 0
-    for event, said in _steps(_entries(store, start.sequence, ["event", "command"])):
-        problem = _told_again(engine, event, said)
+    for happened, said in _steps(_entries(store, start.sequence, ["event", "command"])):
+        problem = _handled_again(engine, happened, said)
         if problem is not None:
             return ReplayedEngine(start.sequence, policy, events, commands, problem)
-        events, commands = events + 1, commands + len(said)
+        events, commands = events + len(happened), commands + len(said)
     return ReplayedEngine(start.sequence, policy, events, commands)
 
 
 def engine_of(start: Entry, table: ThroughputTable | None = None) -> tuple[TrainingEngine, str]:
-    """An engine made from what a `start` entry says and told what it was told first, and the name of its policy."""
+    """An engine made from what a `start` entry says, with the events that brought it there, and its policy's name."""
     try:
         body = start.body
         cluster = Cluster(**_known(body["cluster"], "workers", "prices", "workers_per_node"))
@@ -107,8 +109,8 @@ def engine_of(start: Entry, table: ThroughputTable | None = None) -> tuple[Train
     if table is None and getattr(policy, "space_sharing", False):
         table = _table(body.get("profiles"))
     engine = TrainingEngine(cluster, policy, options, partners=table)
-    for document in first:
-        engine.handle(event_of(document))
+    for now, moment in groupby(map(event_of, first), key=itemgetter(0)):
+        engine.handle(now, [event for _, event in moment])
     return engine, str(body["policy"])
 
 
@@ -137,35 +139,42 @@ def _entries(store: Store, after: int, kinds: Sequence[Kind]) -> Iterator[Entry]
         after = part[-1].sequence
 
 
-def _steps(entries: Iterator[Entry]) -> Iterator[tuple[Entry, list[Entry]]]:
-    """Every event with the commands that it caused, which follow it."""
-    event: Entry | None = None
+def _steps(entries: Iterator[Entry]) -> Iterator[tuple[list[Entry], list[Entry]]]:
+    """The events of a moment with the commands that they caused, which follow them.
+
+    Events of the same moment that caused nothing are taken together with the next: it makes no difference.
+    """
+    events: list[Entry] = []
     said: list[Entry] = []
     for entry in entries:
         if entry.kind == "event":
-            if event is not None:
-                yield event, said
-            event, said = entry, []
-        elif event is not None and entry.cause == event.sequence:
+            if events and (said or entry.body.get("time") != events[-1].body.get("time")):
+                yield events, said
+                events, said = [], []
+            events.append(entry)
+        elif events and entry.cause == events[-1].sequence:
             said.append(entry)
         else:
             raise InputError(f"journal entry {entry.sequence}: its cause, entry {entry.cause}, is not the event before")
-    if event is not None:
-        yield event, said
+    if events:
+        yield events, said
 
 
-def _told_again(engine: TrainingEngine, event: Entry, said: Sequence[Entry]) -> str | None:
-    """Tell an event; what is wrong with the answer, if anything is."""
-    message: Any = event.message
+def _handled_again(engine: TrainingEngine, entries: Sequence[Entry], said: Sequence[Entry]) -> str | None:
+    """Hand an engine the events of a moment; what is wrong with the answer, if anything is."""
+    happened = [entry.happened for entry in entries]
+    now, last = happened[-1]
+    before_it = f", with {len(happened) - 1} before it at that moment," if len(happened) > 1 else ""
+    where = f"entry {entries[-1].sequence}: {_short(last)}{before_it}"
     try:
-        answer = engine.handle(message)
+        answer = engine.handle(now, [event for _, event in happened])
     except FairwayError as error:
-        return f"entry {event.sequence}: {_short(message)} is refused now: {' '.join(str(error).split())}"
+        return f"{where} is refused now: {' '.join(str(error).split())}"
     before: list[Any] = [entry.message for entry in said]
     for number in range(max(len(before), len(answer))):
-        then, now = (commands[number] if number < len(commands) else None for commands in (before, answer))
-        if then is None or now is None or not _alike(document_of(then), document_of(now)):
-            return f"entry {event.sequence}: {_short(message)} was answered by {_short(then)}, is now by {_short(now)}"
+        then, again = (commands[number] if number < len(commands) else None for commands in (before, answer))
+        if then is None or again is None or not _alike(command_document(then), command_document(again)):
+            return f"{where} was answered by {_short(then)}, is now by {_short(again)}"
     return None
 
 

@@ -1,24 +1,52 @@
-"""A serving scenario: which workflows are asked for, on which machines.
+"""A serving scenario: which workflows are asked for, on which machines, at which prices.
 
-`compass-edge` is built in (`scenarios`); others come from files (`scenario_file`). The same scenario can be run with
-another number of workers: its workers are then repeated in order.
+`compass-edge` and `esg-apps` are built in (`scenarios`), others come from files (`scenario_file`). A scenario can run
+with another number of workers: its workers are then repeated in order. Any scheduler runs on any scenario. A
+configurator takes the times of a stage by batch size, CPUs and slices where the scenario has `profiles`, else by batch
+size on a whole worker. A placer that runs without one takes a size that floor 2 fixes for all tasks (`uniform`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from fairway.engine.batch_rule import GraphBatches, graph_batches
+from fairway.configure.application import Application
+from fairway.configure.configuration import Configuration, Prices
+from fairway.configure.platform import Platform
+from fairway.configure.profile import Profile
+from fairway.configure.uniform import uniform_configuration
+from fairway.engine.serving.applications import application_on
+from fairway.engine.serving.batch_rule import GraphBatches, graph_batches
 from fairway.errors import InputError
+from fairway.links import Links, Moves
 from fairway.place.fleet import Fleet, Worker
 from fairway.place.graph import TaskGraph
-from fairway.place.links import Links
 from fairway.report.serving_record import Power
-from fairway.workflows import Workflow, models_of
+from fairway.workflows import ANY, Workflow, models_of
 
 SLO_OF_LOWER_BOUND = 2.0
 """A workflow without an SLO of its own should be done in so many times its lower bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStarts:
+    """Every worker starts with so many copies of each model, and an idle copy goes after `keep_alive_seconds`.
+
+    Under a configurator, with `held`, a batch that finds no copy of its model holds its share of the worker while one
+    is loaded; otherwise its jobs wait in their queue. With `prewarms`, copies are begun ahead of batches.
+    """
+
+    initial: int = 0
+    prewarms: bool = True
+    held: bool = False
+    keep_alive_seconds: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.initial < 0:
+            raise InputError(f"containers: {self.initial} given, expected a whole number >= 0")
 
 
 @dataclass(frozen=True)
@@ -27,18 +55,25 @@ class Scenario:
 
     `shares` say how many of the requests ask for each workflow; equal where it is empty. `slo_seconds` are by the name
     of the workflow. `eviction_copies` says that a model which has to go is copied back to the host first.
-    `dollars_per_hour` are prices by accelerator type.
+    `dollars_per_hour` are prices by accelerator type, for all of the time; `prices` are those of CPUs and slices, for
+    the time that tasks use them. `profiles` are the times of the stages of a workflow by batch, CPUs and slices. A task
+    waits `overhead_seconds` for its decision. `keys` number workflows where each has its own home among the workers.
     """
 
     name: str
     workflows: tuple[Workflow, ...]
     workers: tuple[Worker, ...]
-    links: Links = field(default_factory=Links)
+    links: Moves = field(default_factory=Links)
     shares: tuple[float, ...] = ()
     slo_seconds: Mapping[str, float] = field(default_factory=dict)
     eviction_copies: bool = False
     power: Power = field(default_factory=Power)
     dollars_per_hour: Mapping[str, float] = field(default_factory=dict)
+    prices: Prices | None = None
+    profiles: Mapping[str, tuple[Profile, ...]] = field(default_factory=dict)
+    overhead_seconds: float = 0.0
+    keys: Mapping[str, int] = field(default_factory=dict)
+    cold: ColdStarts = field(default_factory=ColdStarts)
 
     def with_workers(self, count: int) -> Scenario:
         """The same with so many workers; those of the scenario repeat, each with a name and a host of its own."""
@@ -57,7 +92,7 @@ class Scenario:
         graphs = []
         for workflow in self.workflows:
             try:
-                graphs.append(TaskGraph.of(workflow, fleet))
+                graphs.append(TaskGraph.of(self._at_fixed_size(workflow), fleet))
             except InputError as error:
                 raise InputError(f"workflows.{workflow.name}.{error}") from None
         return tuple(graphs)
@@ -86,9 +121,54 @@ class Scenario:
         known = [price for price in prices if price is not None]
         return sum(known) if len(known) == len(prices) else None
 
+    # As floor 2 takes it
+
+    def platform(self, noise: float = 0.0) -> Platform:
+        """What the platform adds to a run; `noise` is the standard deviation of log(time / profile)."""
+        worker = self.workers[0]
+        prices = Prices(0.0, 1.0) if self.prices is None else self.prices
+        return Platform(prices, self.links, self.overhead_seconds, worker.cpus, worker.slices, noise)
+
+    def applications(self, slo_scale: float = 1.0) -> tuple[Application, ...]:
+        """The workflows with their profiles and SLOs; refuses what no configurator can choose sizes for."""
+        return tuple(
+            application_on(
+                self.workers,
+                self.links,
+                workflow,
+                slo_scale * self.slo_of(workflow),
+                key=self.keys.get(workflow.name, number),
+                profiles=self.profiles.get(workflow.name),
+            )
+            for number, workflow in enumerate(self.workflows)
+        )
+
+    @cached_property
+    def fixed_size(self) -> Configuration | None:
+        """The size of every task where none is chosen for it; None if each has a whole worker."""
+        if not self.profiles:
+            return None
+        return uniform_configuration(self.applications(), self.platform())
+
+    def fixed_shares(self, graphs: Iterable[TaskGraph]) -> dict[TaskGraph, tuple[tuple[int, int], ...]]:
+        """The CPUs and slices of each stage where no configurator chooses them."""
+        size = self.fixed_size
+        return {} if size is None else {graph: ((size.cpu, size.gpu),) * len(graph) for graph in graphs}
+
+    def _at_fixed_size(self, workflow: Workflow) -> Workflow:
+        """The same workflow with the times that its stages have at the fixed size."""
+        size = self.fixed_size
+        if size is None:
+            return workflow
+        times = [profile.seconds_of(*size) for profile in self.profiles[workflow.name]]
+        stages = tuple(
+            replace(stage, seconds={ANY: {1: seconds}}) for stage, seconds in zip(workflow.stages, times, strict=True)
+        )
+        return replace(workflow, stages=stages)
+
 
 def _repeated(worker: Worker, turn: int) -> Worker:
     if turn == 0:
         return worker
     host = None if worker.host is None else f"{worker.host}-{turn + 1}"
-    return Worker(f"{worker.name}-{turn + 1}", worker.memory_bytes, worker.accelerator, host)
+    return replace(worker, name=f"{worker.name}-{turn + 1}", host=host)

@@ -23,8 +23,8 @@ from pydantic.dataclasses import dataclass
 
 from fairway.documents import A_NAME, A_SIZE, Bytes, Form, Name
 from fairway.errors import InputError
+from fairway.links import Links
 from fairway.place.fleet import Worker
-from fairway.place.links import Links
 from fairway.place.problem_file import LinkFields
 from fairway.report.serving_record import Power
 from fairway.sim.scenario import Scenario
@@ -62,13 +62,12 @@ class WorkerFields:
     def workers(self) -> list[Worker]:
         """The workers that are meant."""
         count = self.count or 1
-        accelerator = {} if self.accelerator is None else {"accelerator": self.accelerator}
         return [
             Worker(
                 self.name if count == 1 else f"{self.name}-{number}",
                 self.memory_bytes,
-                host=None if self.per_host is None else f"{self.name}-host-{number // self.per_host}",
-                **accelerator,
+                "gpu" if self.accelerator is None else self.accelerator,
+                None if self.per_host is None else f"{self.name}-host-{number // self.per_host}",
             )
             for number in range(count)
         ]

@@ -1,28 +1,35 @@
-"""Runs one serving engine per worker in virtual time on a stream of requests, and records what happens.
+"""Runs serving engines in virtual time on a stream of requests, and records what happens.
 
-The heap of what is to come holds messages and the number of the engine that gets each; an engine's commands put more
-there. It does what `loop` does, in the same total order (time, priority, sequence number), without an object and a call
-for each event: a run has millions of them. What hardware does is in `hardware`, what goes wrong in `failures`.
+Every worker has an engine, and so has the one place that plans for all, if the scheduler wants one. The heap of what is
+to come holds messages and the number of the engine that gets each; an engine's commands put more there. News without
+data all take the same time, so they come in the order in which they were sent, and need no heap. It does what `loop`
+does, in the same total order (time, priority, sequence number), without an object and a call for each event: a run has
+millions of them. An engine that plans with a configurator gets all that falls on one moment at once, after the
+workers. How long data takes is in `hardware`, how long runs take in `execution`, what goes wrong in `failures`.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 
-from fairway.engine.serving import ServingEngine, ServingEngineOptions
-from fairway.engine.serving_messages import (
+from fairway.engine.serving.desk import DeskOptions
+from fairway.engine.serving.engine import ServingEngine, ServingEngineOptions
+from fairway.engine.serving.messages import (
     NONE_FAILED,
+    BatchArrived,
     Command,
     Event,
     Evict,
+    InputsArrived,
     Load,
-    Mate,
     ModelLoaded,
     Refuse,
     Reply,
@@ -30,27 +37,39 @@ from fairway.engine.serving_messages import (
     Run,
     Send,
     TaskDone,
+    TimePassed,
 )
-from fairway.errors import InputError
+from fairway.engine.serving.schedule import Schedule, schedule_of
+from fairway.errors import FairwayError, InputError
 from fairway.made import made
 from fairway.place.fleet import OUTSIDE
 from fairway.place.homes import homes_under
-from fairway.place.registry import scheduler_of
 from fairway.place.state import Pushes, StateTable
 from fairway.report.serving_record import RequestOutcome, ServingRecord
 from fairway.sim.arrivals import Arrivals
 from fairway.sim.collector import without_collector
+from fairway.sim.execution import Execution, real_work
 from fairway.sim.failures import Failure, Failures
 from fairway.sim.hardware import Hardware
-from fairway.sim.loop import NORMAL, URGENT
-from fairway.sim.observed import Observed
+from fairway.sim.loop import LATE, NORMAL, URGENT
+from fairway.sim.observed import ObservedPlacer
 from fairway.sim.scenario import Scenario
 from fairway.sim.serving_recorder import ServingRecorder
+from fairway.stopwatch import TimedConfigurator
 
 WORLD = -2
 """In place of an engine's number: something that happens to the world; the message is what to call."""
 
 _EVENTS_BETWEEN_NEWS = 2048
+
+_WAKE = object()
+"""In place of a message: the engine wanted to look again at this time."""
+
+_WITH_DATA = frozenset((InputsArrived, BatchArrived))
+"""The messages that bring data along."""
+
+_ARRIVALS = LATE + 1
+"""Requests come to an engine that plans after all else of the same moment."""
 
 _ASKED_AHEAD = 64
 """Requests go on the heap so many at a time: enough to save their own events, too few to make it deep."""
@@ -65,8 +84,11 @@ class ServingOptions:
 
     Others see a worker's load and models so many seconds after they change. `noise` is the coefficient of variation of
     run times. With `nic_queues`, a host sends one message at a time. `eviction_copies` goes before the scenario's own.
-    The first part of the requests, `discard`, does not count in averages. `keep_runs` records every run and copy, which
-    a report needs and a sweep does not. A lost worker is noticed after `detection_seconds`.
+    The first part of the requests, `discard`, does not count in averages; with a `window` (seconds), those count that
+    arrive in it, and the run goes on for at most `drain_seconds` after it. `keep_runs` records every run and copy, as a
+    report needs and a sweep does not. A lost worker is noticed after `detection_seconds`. With `measured_overhead`,
+    batches wait for as long as their decision really took. `recovers` and `watches_time` are as in the live system;
+    without failures and slow workers, decisions are the same without them.
     """
 
     load_staleness_seconds: float = 0.001
@@ -80,13 +102,22 @@ class ServingOptions:
     keep_runs: bool = False
     failures: tuple[Failure, ...] = ()
     detection_seconds: float = 0.3
+    window: tuple[float, float] | None = None
+    drain_seconds: float = math.inf
+    measured_overhead: bool = False
+    recovers: bool = True
+    watches_time: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.recovers and self.failures:
+            raise InputError("failures: given, but without recovery requests would be lost with workers; leave it on")
 
 
 @without_collector()
 def simulate_serving(
     scenario: Scenario,
     arrivals: Arrivals,
-    scheduler: str,
+    scheduler: str | Schedule,
     options: ServingOptions,
     *,
     settings: Mapping[str, Any] | None = None,
@@ -97,7 +128,7 @@ def simulate_serving(
     world = World(scenario, arrivals, scheduler, options, progress)
     world.run()
     return world.recorder.record(
-        scheduler=scheduler,
+        scheduler=scheduler if isinstance(scheduler, str) else scheduler.name,
         scenario=scenario,
         fleet=world.fleet,
         arrivals=arrivals,
@@ -107,6 +138,8 @@ def simulate_serving(
         end=world.now,
         events=world.events,
         wall_seconds=time.perf_counter() - start,
+        window=options.window,
+        noise=world.noise,
     )
 
 
@@ -117,58 +150,121 @@ class World:
         self,
         scenario: Scenario,
         arrivals: Arrivals,
-        scheduler: str,
+        scheduler: str | Schedule,
         options: ServingOptions,
         progress: Progress | None = None,
     ) -> None:
-        chosen = scheduler_of(scheduler)
+        chosen = schedule_of(scheduler) if isinstance(scheduler, str) else scheduler
         self.fleet = fleet = scenario.fleet()
         self.graphs = scenario.graphs(fleet)
-        self.recorder = ServingRecorder(len(fleet), len(arrivals), keep=options.keep_runs)
-        self.centralised = chosen.rules.centralised
+        self.recorder = ServingRecorder(
+            len(fleet), len(arrivals), keep=options.keep_runs, priced=scenario.prices is not None
+        )
+        self.centralised = chosen.centralised
         ages = (options.load_staleness_seconds, options.cache_staleness_seconds)
         loads, caches = (Pushes(delay=0.0 if self.centralised else age) for age in ages)
         self.table = StateTable(fleet, loads, caches, homes_under(chosen.rules, self.graphs, fleet))
-        self.scheduler = Observed(chosen, self.table, self.recorder)
+        self.placer = ObservedPlacer(chosen.placer, self.table, self.recorder)
         self.draws = np.random.default_rng([options.seed, 1])
         copies = scenario.eviction_copies if options.eviction_copies is None else options.eviction_copies
         self.hardware = Hardware(fleet, self.recorder, eviction_copies=copies, nic_queues=options.nic_queues)
         self.now = 0.0
         self.events = 0
+        self._scenario = scenario
+        self._slo = [options.slo_scale * scenario.slo_of(workflow) for workflow in scenario.workflows]
+        shares = scenario.fixed_shares(self.graphs)
+        self._work, noise = real_work(arrivals, max(map(len, self.graphs)), options.noise, options.seed)
+        self.execution = Execution(
+            scenario, self.graphs, shares, self.recorder, self._work, noise,
+            planned=chosen.configurator is not None, measures=options.measured_overhead,
+        )  # fmt: skip
+        self._owner, self._simple = self.execution.owner, self.execution.simple
         self._engine_options = ServingEngineOptions(
-            recovers=bool(options.failures),
+            recovers=options.recovers,
+            watches_time=options.watches_time,
             publishes=False,
+            forgets=False,
             batches=scenario.batches(self.graphs, options.slo_scale) if chosen.rules.batches else {},
+            shares=shares,
+            desk=self._desk(chosen, options, arrivals),
+            initial_copies=scenario.cold.initial,
+            keep_alive_seconds=scenario.cold.keep_alive_seconds,
         )
         # The last is that of the one place that plans, if there is one: Python's own -1, as OUTSIDE is.
         self.engines: list[ServingEngine | None] = [self.engine(worker) for worker in range(len(fleet))]
         self.engines.append(self.engine(OUTSIDE) if self.centralised else None)
+        self._has_desk = chosen.configurator is not None
+        self._to_planner = LATE if self._has_desk else NORMAL
+        self._dues = [math.inf] * len(self.engines)
         self._heap: list[tuple[float, int, int, int, Any]] = []
+        self._news: deque[tuple[float, int, int, int, Any]] = deque()
+        self._run_ends = [-math.inf] * len(self.engines)
+        self._latency = fleet.links.message_seconds if len(set(fleet.hosts.tolist())) == len(fleet) else None
         self._number = 0
         self._times: list[float] = arrivals.time.tolist()
         self._workflows: list[int] = arrivals.workflow.tolist()
         self._ingress: list[float] = arrivals.ingress.tolist()
-        self._entry_seconds = [float(graph.input_seconds[graph.workflow.topological_order[0]]) for graph in self.graphs]
-        self._work = _real_work(arrivals, max(map(len, self.graphs)), options)
-        self._owner: list[int] = []
+        self._entry_seconds = [
+            0.0 if fleet.links.pulls else float(graph.input_seconds[graph.workflow.topological_order[0]])
+            for graph in self.graphs
+        ]
         self._left = len(arrivals)
+        self._last = math.inf if options.window is None else options.window[1] + options.drain_seconds
         self._progress = progress
         self._failures = Failures(self, options.failures, options.detection_seconds) if options.failures else None
         self._next_request = 0
         if self._times:
             self.at(self._times[0], WORLD, self._arrive, URGENT)
+        for worker, engine in enumerate(self.engines):
+            if engine is not None and engine.due < math.inf:  # it has copies that will have been idle for too long
+                self._wake_at(worker, engine.due)
+
+    @property
+    def noise(self) -> float | None:
+        """The noise of run times as the engine that plans has measured it."""
+        planner = self.engines[OUTSIDE]
+        return None if planner is None or planner.desk is None else planner.desk.noise.noise
+
+    def _desk(self, chosen: Schedule, options: ServingOptions, arrivals: Arrivals) -> DeskOptions | None:
+        """What the engine that plans has to know, if a configurator makes batches."""
+        if chosen.configurator is None:
+            if options.measured_overhead:
+                raise InputError("--overhead: 'measured' is for schedulers that choose configurations; give a time")
+            return None
+        scenario, cold = self._scenario, self._scenario.cold
+        # Noise is given as floor 2 counts it where requests bring their own draws; else as a coefficient of variation.
+        noise = options.noise if arrivals.draws is not None else math.sqrt(math.log1p(options.noise**2))
+        applications = scenario.applications(options.slo_scale)
+        return DeskOptions(
+            TimedConfigurator(chosen.configurator, self.execution.decision_took),
+            dict(zip(self.graphs, applications, strict=True)),
+            scenario.platform(noise),
+            holds_cold=cold.held,
+            prewarms=cold.prewarms,
+        )
 
     def engine(self, worker: int, epoch: int = 0) -> ServingEngine:
         """A new engine for a worker."""
         options = self._engine_options if epoch == 0 else replace(self._engine_options, epoch=epoch)
-        return ServingEngine(worker, self.scheduler, self.table, self.draws, options)
+        return ServingEngine(worker, self.placer, self.table, self.draws, options)
+
+    def lose(self, worker: int) -> None:
+        """The engine of a worker is gone."""
+        self.engines[worker] = None
+        self._dues[worker] = math.inf
 
     def run(self) -> None:
-        """Let everything happen until all requests have ended."""
-        heap, engines, do, progress = self._heap, self.engines, self.do, self._progress
-        events = self.events
-        while heap and self._left:
-            now, _, _, target, message = heappop(heap)
+        """Let everything happen until all requests have ended, or the time is up."""
+        heap, news, engines, dues = self._heap, self._news, self.engines, self._dues
+        events, last, progress, wake = self.events, self._last, self._progress, _WAKE
+        do = self._do_measured if self.execution.measures else self.do
+        while (heap or news) and self._left:
+            if news and (not heap or news[0] < heap[0]):
+                now, _, _, target, message = news.popleft()
+            else:
+                now, _, _, target, message = heappop(heap)
+            if now > last:
+                break
             self.now = now
             events += 1
             if target == WORLD:
@@ -176,12 +272,47 @@ class World:
             else:
                 engine = engines[target]
                 if engine is not None:
-                    commands = engine.handle(now, message)
+                    happened: Sequence[Event] = (message,)
+                    if message is wake or target < 0:
+                        happened = self._happened(target, engine, message)
+                        events += len(happened) - 1
+                    commands = engine.handle(now, happened)
                     if commands:
                         do(target, commands)
+                    if engine.due < dues[target]:
+                        self._wake_at(target, engine.due)
             if progress is not None and not events % _EVENTS_BETWEEN_NEWS:
                 progress(len(self._times) - self._left, now)
         self.events = events
+        if self._left and not (heap or news):
+            raise FairwayError(f"{self._left} requests wait at {self.now:.3f} s, but nothing is to come: a lock-up")
+
+    def _happened(self, target: int, engine: ServingEngine, message: Any) -> list[Event]:
+        """What an engine gets now: if it plans with a configurator, all that falls on this moment."""
+        heap, now, happened = self._heap, self.now, []
+        while True:
+            if message is not _WAKE:
+                happened.append(message)
+            else:
+                self._dues[target] = math.inf
+                if engine.due <= now:  # else it wants to look later by now
+                    happened.append(TimePassed())
+            if engine.desk is None or not heap or heap[0][0] != now or heap[0][3] != target:
+                break
+            message = heappop(heap)[4]
+        return happened
+
+    def _do_measured(self, target: int, commands: list[Command]) -> None:
+        """The same as `do`; batches wait for as long as their decisions took."""
+        if self.execution.measures and target == OUTSIDE:
+            self.execution.planned(commands)
+        self.do(target, commands)
+
+    def _wake_at(self, target: int, due: float) -> None:
+        if self.now < self._run_ends[target] <= due:
+            return  # the end of what runs there comes before, and changes when it is due
+        self._dues[target] = due
+        self.at(max(due, self.now), target, _WAKE, LATE)
 
     def at(self, moment: float, target: int, message: Any, priority: int = NORMAL) -> None:
         """Let an engine get a message, or the world do something."""
@@ -190,7 +321,7 @@ class World:
 
     def do(self, worker: int, commands: list[Command]) -> None:
         """Do what an engine asks for."""
-        now, heap, hardware, number = self.now, self._heap, self.hardware, self._number
+        now, heap, hardware, number, latency = self.now, self._heap, self.hardware, self._number, self._latency
         self._number += len(commands)
         command: Any
         for command in commands:
@@ -198,21 +329,29 @@ class World:
             kind = type(command)
             if kind is Send:
                 to, message = command
-                heappush(heap, (hardware.arrival(now, worker, to, message), NORMAL, number, to, message))
+                priority = NORMAL if to != OUTSIDE else self._to_planner
+                if latency is not None and priority == NORMAL and type(message) not in _WITH_DATA:
+                    self._news.append((now + latency, NORMAL, number, to, message))
+                else:
+                    heappush(heap, (hardware.arrival(now, worker, to, message), priority, number, to, message))
             elif kind is Run:
-                run, flow, stage, seconds, queued, turn, found, mates = command
-                if mates:
-                    end = self._run_together(worker, command)
+                run, flow, stage, seconds, queued, turn, found, mates, batch = command
+                if mates or batch or not self._simple:
+                    end, seconds = self.execution.run(now, worker, command)
                 else:
                     request = self._owner[flow.request.key]
                     end = now + (seconds if self._work is None else seconds * self._work[request][stage])
+                    seconds = end - now
                     self.recorder.ran(worker, request, stage, found, queued, turn, now, end)
                 if self._failures is not None:
-                    self._failures.runs_until[worker] = (end, 1 + len(mates))
-                heappush(heap, (end, NORMAL, number, worker, made(TaskDone, (run, NONE_FAILED))))
+                    part = self.execution.share(worker, command).part
+                    self._failures.runs(worker, run, end, 1 + len(mates), part)
+                self._run_ends[worker] = end  # of the last of them, where several run side by side
+                heappush(heap, (end, NORMAL, number, worker, made(TaskDone, (run, NONE_FAILED, seconds))))
             elif kind is Load:
-                there = hardware.load(now, worker, command.model)
-                heappush(heap, (there, NORMAL, number, worker, made(ModelLoaded, command)))
+                copy, model, why = command
+                there = hardware.load(now, worker, model, why)
+                heappush(heap, (there, NORMAL, number, worker, made(ModelLoaded, (copy, model))))
             elif kind is Evict:
                 hardware.evict(now, worker, command.model)
             elif kind is Reply:
@@ -221,32 +360,24 @@ class World:
                 self.recorder.refused(command.reason)
                 self._end(command.key, np.nan, RequestOutcome.REFUSED)
 
-    def _run_together(self, worker: int, run: Run) -> float:
-        """Run a task and its mates at once; when they end. More than expected is the mean of what each has of that."""
-        together: list[Run | Mate] = [run, *run.mates]
-        members = [(self._owner[each.flow.request.key], each.found, each.queued, each.turn) for each in together]
-        seconds = run.seconds
-        if self._work is not None:
-            seconds *= sum(self._work[request][run.stage] for request, *_ in members) / len(members)
-        end = self.now + seconds
-        self.recorder.ran_together(worker, run.stage, self.now, end, members)
-        return end
-
     def tell(self, worker: int, event: Event) -> None:
         """Let an engine get a message at once."""
         engine = self.engines[worker]
         if engine is not None:
-            self.do(worker, engine.handle(self.now, event))
+            self._do_measured(worker, engine.handle(self.now, (event,)))
+            if engine.due < self._dues[worker]:
+                self._wake_at(worker, engine.due)
 
     def ask(self, request: int, ingress: int, since: float) -> None:
         """Let a client send its request to a worker, or to the one place that plans."""
-        key = len(self._owner)
-        self._owner.append(request)
-        self.recorder.asked[request] += 1
         workflow = self._workflows[request]
+        key = self.execution.asked(request, len(self.graphs[workflow]))
+        self.recorder.asked[request] += 1
         if self._failures is not None:
             self._failures.asked[key] = (request, ingress)
-        self.at(since + self._entry_seconds[workflow], ingress, RequestArrived(key, self.graphs[workflow]))
+        arrived = RequestArrived(key, self.graphs[workflow], math.inf, self._times[request] + self._slo[workflow])
+        priority = _ARRIVALS if ingress == OUTSIDE and self._has_desk else NORMAL
+        self.at(since + self._entry_seconds[workflow], ingress, arrived, priority)
 
     def _arrive(self) -> None:
         """Let the next requests come, and those after them be next: one by one where it matters who is there."""
@@ -269,20 +400,3 @@ class World:
         self._left -= 1
         if self._failures is not None:
             del self._failures.asked[key]
-
-
-def _real_work(arrivals: Arrivals, stages: int, options: ServingOptions) -> list[list[float]] | None:
-    """By request and stage, how much longer than expected the run really takes; None where nothing does.
-
-    Noise is lognormal with mean 1. It belongs to the task, not to the moment: the same for every scheduler.
-    """
-    if options.noise < 0:
-        raise InputError(f"--noise: {options.noise} given, expected a number of at least 0")
-    if options.noise == 0 and (arrivals.work == 1.0).all():
-        return None
-    factor = np.repeat(arrivals.work[:, None], stages, axis=1)
-    if options.noise > 0:
-        sigma = np.sqrt(np.log1p(options.noise**2))
-        draws = np.random.default_rng([options.seed, 2])
-        factor = factor * draws.lognormal(-(sigma**2) / 2, sigma, factor.shape)
-    return factor.tolist()  # type: ignore[no-any-return]

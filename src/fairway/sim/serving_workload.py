@@ -1,12 +1,12 @@
 """What a serving run is given, in a few words, and the run itself: made anew in whichever process does it.
 
-A scenario is named or a file; requests are drawn or come from a trace. `compat` schedulers run as in the experiment of
-Compass's authors (`navigator`); those that choose configurations run on invokers (`configured_on_workers`), all others
-with the serving engine.
+A scenario is named or a file; requests are drawn or come from a trace. `esg-apps` has loads and SLOs of its own. With
+`compat` schedulers, runs are as in the experiment of Compass's authors (`compat.navigator`).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,22 +16,24 @@ from typing import Any
 
 import numpy as np
 
-from fairway.configure.registry import is_configurator
+from fairway.compat.navigator.run import is_compat, simulate_navigator
 from fairway.errors import InputError
 from fairway.options import nearest
 from fairway.report.serving_record import ServingRecord
 from fairway.sim import arrivals as draw
 from fairway.sim.arrivals import Arrivals
-from fairway.sim.configured_on_workers import simulate_configured
-from fairway.sim.navigator import is_compat, simulate_navigator
-from fairway.sim.scenario import Scenario
+from fairway.sim.scenario import ColdStarts, Scenario
 from fairway.sim.scenario_file import parse_scenario
 from fairway.sim.scenarios import SCENARIOS
+from fairway.sim.scenarios.esg_apps import APPS, LOADS, SLOS, esg_apps, esg_arrivals
 from fairway.sim.scenarios.trace_models import trace_models
 from fairway.sim.serving import Progress, ServingOptions, simulate_serving
 from fairway.traces.requests import RequestTrace, read_requests
 
+ESG_APPS = "esg-apps"
 TRACE_MODELS = "trace-models"
+"""Scenarios that a name alone does not describe: one has loads and SLOs (`EsgApps`), one the models of a trace."""
+
 _KINDS = ("poisson", "clients", "uniform", "gamma:CV", "trace:FILE")
 _GAMMA = re.compile(r"gamma:(.+)")
 _TRACE = "trace:"
@@ -106,10 +108,67 @@ class ServingWorkload:
 
 
 @dataclass(frozen=True, slots=True)
+class EsgApps:
+    """Which of the loads, SLOs and sets of applications of `esg-apps`, and what decisions take.
+
+    Requests arrive for `seconds`. Without `cold`, all functions are warm everywhere.
+    """
+
+    load: str = "normal"
+    slo: str = "moderate"
+    apps: str = "chains"
+    overhead_seconds: float = 0.001
+    seconds: float = 360.0
+    workers: int | None = None
+    cold: ColdStarts | None = None
+    most_containers: int | None = None
+
+    def __post_init__(self) -> None:
+        for option, given, known in (("load", self.load, LOADS), ("slo", self.slo, SLOS), ("apps", self.apps, APPS)):
+            if given not in known:
+                hint = nearest(given, known)
+                raise InputError(f"--{option}: '{given}' given, expected one of {', '.join(known)}{hint}")
+        if not (math.isfinite(self.overhead_seconds) and self.overhead_seconds >= 0):
+            raise InputError(f"--overhead: {self.overhead_seconds:g} s given, expected a time of at least 0")
+        if not (math.isfinite(self.seconds) and self.seconds > 0):
+            raise InputError(f"--duration: {self.seconds:g} s given, expected a time above 0")
+
+    @property
+    def trace(self) -> str | None:
+        """It reads no file."""
+        return None
+
+    @property
+    def number(self) -> int:
+        """About how many requests there are."""
+        low, high = LOADS[self.load]
+        return round(2 * self.seconds / (low + high))
+
+    def read_trace(self) -> RequestTrace | None:
+        """There is none."""
+        return None
+
+    def make_scenario(self) -> Scenario:
+        """The scenario."""
+        scenario = esg_apps(
+            self.slo,
+            self.apps,
+            overhead_seconds=self.overhead_seconds,
+            cold=self.cold,
+            most_containers=self.most_containers,
+        )
+        return scenario if self.workers is None else scenario.with_workers(self.workers)
+
+    def make_arrivals(self, scenario: Scenario, seed: int) -> Arrivals:  # noqa: ARG002
+        """The requests of a seed."""
+        return esg_arrivals(self.load, self.apps, self.seconds, seed)
+
+
+@dataclass(frozen=True, slots=True)
 class ServingRun:
     """One scheduler on one workload. `settings` go into the record: what is needed to repeat the run."""
 
-    workload: ServingWorkload
+    workload: ServingWorkload | EsgApps
     scheduler: str
     options: ServingOptions
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -124,12 +183,15 @@ class ServingRun:
         workload = self.workload
         scenario = workload.make_scenario()
         told = {"settings": self.settings, "progress": progress}
-        if not is_configurator(self.scheduler) and is_compat(self.scheduler):
+        if is_compat(self.scheduler):
+            if not isinstance(workload, ServingWorkload):
+                raise InputError(
+                    f"--scheduler: '{self.scheduler}' repeats an experiment on compass-edge; leave out compat"
+                )
             rate = 2.0 if workload.rate is None else workload.rate
             return simulate_navigator(scenario, workload.number, rate, self.scheduler, self.options, **told)  # type: ignore[arg-type]
         arrivals = workload.make_arrivals(scenario, self.options.seed)
-        simulate = simulate_configured if is_configurator(self.scheduler) else simulate_serving
-        record = simulate(scenario, arrivals, self.scheduler, self.options, **told)  # type: ignore[arg-type]
+        record = simulate_serving(scenario, arrivals, self.scheduler, self.options, **told)  # type: ignore[arg-type]
         trace = workload.read_trace()
         return record if trace is None else replace(record, skipped_rows=len(trace.skipped))
 
@@ -142,7 +204,7 @@ def _trace(path: str) -> RequestTrace:
 def _scenario(name: str) -> Scenario:
     path = Path(name)
     if path.suffix.lower() not in {".yaml", ".yml", ".json"}:
-        known = (*SCENARIOS, TRACE_MODELS)
+        known = (*SCENARIOS, ESG_APPS, TRACE_MODELS)
         raise InputError(
             f"--scenario: '{name}' is not known{nearest(name, known)}; known: {', '.join(known)}, or a file FILE.yaml"
         )

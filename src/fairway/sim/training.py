@@ -16,9 +16,9 @@ import numpy as np
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.pair_rates import Partners
-from fairway.engine.training import EngineOptions, TrainingEngine
-from fairway.engine.training_messages import (
+from fairway.compat.gavel.run import simulate_gavel
+from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.messages import (
     BeginRound,
     Event,
     Grant,
@@ -33,10 +33,10 @@ from fairway.engine.training_messages import (
     Revoke,
     RoundBegan,
 )
+from fairway.engine.training.pair_rates import Partners
 from fairway.jobs import Job
 from fairway.profiles import ThroughputTable
 from fairway.report.training_record import Outcome, TrainingRecord
-from fairway.sim.gavel_run import simulate_gavel
 from fairway.sim.loop import LATE, URGENT, Handle, Loop
 from fairway.sim.profiling import ProfiledPartners
 from fairway.sim.submissions import PriceChange, Progress, Submission, TrainingOptions
@@ -53,7 +53,7 @@ def simulate_training(
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> TrainingRecord:
-    """Run the submissions, which come in order of arrival, under a policy. `table` says who may share with whom."""
+    """Run the submissions, which come in order of arrival, under a policy. `table` says which jobs may share."""
     if options.compat == "gavel":
         record = simulate_gavel(submissions, cluster, policy, options, table=table, progress=progress)
         return replace(record, settings=settings or {})
@@ -129,6 +129,7 @@ class TrainingRun:
         self._progress = progress
         self._steps_left = steps_left or {}
         self._coming: Iterator[Submission] = iter(submissions)
+        self._next: Submission | None = None
         self._present: dict[str, _Job] = {}
         self._leases: dict[int, _Lease] = {}
         self._types = cluster.types
@@ -158,34 +159,40 @@ class TrainingRun:
             self.loop.at(max(ends, self.loop.now), self._begin_round, LATE)
 
     def _schedule_arrival(self) -> None:
-        submission = next(self._coming, None)
-        if submission is None:
+        """Let the next job arrive at its time, together with the jobs behind it that come at the same moment."""
+        first = self._next or next(self._coming, None)
+        self._next = None
+        if first is None:
             self._all_came = True
-        else:
-            self.loop.at(submission.arrival, partial(self._arrive, submission))
+            return
+        together = [first]
+        for submission in self._coming:
+            if submission.arrival != first.arrival:
+                self._next = submission
+                break
+            together.append(submission)
+        self.loop.at(first.arrival, partial(self._arrive, together))
 
-    def _arrive(self, submission: Submission) -> None:
-        now = self.loop.now
-        job = submission.job
-        row = self.recorder.job(job, now, submission.deadline)
-        self._present[job.id] = _Job(row, self._length(job))
+    def _arrive(self, submissions: list[Submission]) -> None:
+        for submission in submissions:
+            row = self.recorder.job(submission.job, self.loop.now, submission.deadline)
+            self._present[submission.job.id] = _Job(row, self._length(submission.job))
         self._schedule_arrival()
-        self._tell(JobArrived(now, job, submission.deadline))
+        self._happen(*[JobArrived(submission.job, submission.deadline) for submission in submissions])
 
     def _length(self, job: Job) -> float:
         steps = self._steps_left.get(job.id, job.steps_left)
-        assert steps is not None, "the simulator is told how long every job is"
+        assert steps is not None, f"job '{job.id}' does not say how many steps it takes"
         return steps
 
     def _finish(self, job: _Job) -> None:
         job.row.finish = self.loop.now
         job.row.outcome = Outcome.COMPLETED
-        self._tell(JobFinished(self.loop.now, job.row.job.id))
+        self._happen(JobFinished(job.row.job.id))
 
     def _begin_round(self) -> None:
-        if self._options.profiling is not None:
-            self._measure_pairs()
-        self._tell(RoundBegan(self.loop.now))
+        measured = () if self._options.profiling is None else self._measured_pairs()
+        self._happen(*measured, RoundBegan())
         engine = self.engine
         running = int(np.count_nonzero(engine.jobs.on >= 0))
         busy = (engine.workers.present - engine.workers.free).tolist()
@@ -193,25 +200,26 @@ class TrainingRun:
         if self._progress is not None:
             self._progress(self._ended, self.loop.now)
 
-    def _measure_pairs(self) -> None:
-        """Report how fast jobs that share have been running, once for every two job types and accelerator type."""
-        for lease in list(self._leases.values()):
+    def _measured_pairs(self) -> Iterator[RateMeasured]:
+        """How fast jobs that share have been running, once for every two job types and accelerator type."""
+        for lease in self._leases.values():
             if len(lease.members) == 2 and lease.begin < self.loop.now:
                 kinds = tuple(member.row.job.job_type for member in lease.members)
                 if (kinds, lease.column) not in self._measured:
                     self._measured |= {(kinds, lease.column), (kinds[::-1], lease.column)}
                     names = tuple(member.row.job.id for member in lease.members)
-                    self._tell(RateMeasured(self.loop.now, names, self._types[lease.column], lease.rates))
+                    yield RateMeasured(names, self._types[lease.column], lease.rates)
 
     def _change_prices(self, change: PriceChange) -> None:
         for lease in self._leases.values():
             self._pay(lease)
         self._paid_until = self.loop.now
         self._prices = [change.prices[name] for name in self._types]
-        self._tell(PricesChanged(self.loop.now, change.prices))
+        self._happen(PricesChanged(change.prices))
 
-    def _tell(self, event: Event) -> None:
-        for command in self.engine.handle(event):
+    def _happen(self, *events: Event) -> None:
+        """Hand the engine all that happens at this moment, and do what it wants done."""
+        for command in self.engine.handle(self.loop.now, events):
             if isinstance(command, Grant):
                 self._grant(command)
             elif isinstance(command, Revoke):

@@ -20,7 +20,7 @@ _LARGEST = 2**63 - 1
 
 
 class Whole(TypeDecorator[int]):
-    """Whole numbers of 64 bits. What is larger stands nowhere, so who looks for it may as well look for the largest."""
+    """Whole numbers of 64 bits. A larger one is in no row, so a query for it may as well look for the largest."""
 
     impl = BigInteger
     cache_ok = True
@@ -35,7 +35,7 @@ class Whole(TypeDecorator[int]):
 
 
 class Words(TypeDecorator[str]):
-    """Text. PostgreSQL takes no NUL and nobody takes half a character, so both become U+FFFD.
+    """Text. PostgreSQL takes no NUL and no database takes half a character, so both become U+FFFD.
 
     Names are checked before they are stored (`names`); this is for sentences, and for names that are only looked for.
     """

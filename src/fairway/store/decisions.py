@@ -115,7 +115,7 @@ def _known(values: FloatArray) -> list[float | None]:
 
 
 def _allocation_document(allocation: Allocation) -> dict[str, Any]:
-    """Who gets what share, as far as a following decision or a reader needs it; rows without a share are left out."""
+    """The shares of jobs, as far as a following decision or a reader needs them; rows without a share are left out."""
     ids = allocation.ids
     rows = np.flatnonzero(allocation.shares.any(axis=1)).tolist()
     members = [(int(allocation.first[row]), int(allocation.second[row])) for row in rows]

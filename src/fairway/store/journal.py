@@ -1,6 +1,7 @@
-"""The journal: what the engine was told, what it answered and how it decided, in one sequence that only grows.
+"""The journal: what happened to the engine, what it answered and how it decided, in one sequence that only grows.
 
-Every command names the event that caused it. From a `start` entry on, the events alone bring a new engine to the same
+A step of the engine is written as the events of one moment and then the commands that it answered with, each of which
+names the last of those events as its cause. From a `start` entry on, the events alone bring a new engine to the same
 state; a `decision` holds its problem and can be decided again by itself. Entries are never changed.
 """
 
@@ -8,19 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, delete, insert, select
 
-from fairway.engine.training_messages import Command, Event
+from fairway.engine.training.messages import Command, Event
 from fairway.errors import InputError
 from fairway.store import counters
-from fairway.store.messages import command_of, document_of, event_of
+from fairway.store.messages import command_document, command_of, event_document, event_of
 from fairway.store.schema import journal
 
 Kind: TypeAlias = Literal["start", "event", "command", "decision"]
 
 _MOST = 10_000
+
+
+class Step(NamedTuple):
+    """One call of the engine: the events of a moment, on the engine's clock, and the commands that it answered with."""
+
+    now: float
+    events: Sequence[Event]
+    commands: Sequence[Command]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +47,17 @@ class Entry:
     def message(self) -> Event | Command:
         """The engine's message that it holds, if it is one of an event or a command."""
         if self.kind == "event":
-            return event_of(self.body)
+            return self.happened[1]
         if self.kind == "command":
             return command_of(self.body)
         raise InputError(f"journal entry {self.sequence} is a {self.kind} and holds no message")
+
+    @property
+    def happened(self) -> tuple[float, Event]:
+        """The time on the engine's clock, and the event, if it holds one."""
+        if self.kind != "event":
+            raise InputError(f"journal entry {self.sequence} is a {self.kind} and holds no event")
+        return event_of(self.body)
 
 
 def record_start(connection: Connection, name: str, body: Mapping[str, Any], *, at: float) -> int:
@@ -49,19 +65,21 @@ def record_start(connection: Connection, name: str, body: Mapping[str, Any], *, 
     return _append(connection, [("start", name, None, body)], at)
 
 
-def record_step(connection: Connection, event: Event, commands: Sequence[Command], *, at: float) -> int:
-    """The engine was told something, and answered; returns the number of the event."""
-    return record_steps(connection, [(event, commands)], at=at)
+def record_step(
+    connection: Connection, now: float, events: Sequence[Event], commands: Sequence[Command], *, at: float
+) -> int:
+    """The engine took in the events of a moment, and answered; returns the number of the first event."""
+    return record_steps(connection, [Step(now, events, commands)], at=at)
 
 
-def record_steps(connection: Connection, steps: Sequence[tuple[Event, Sequence[Command]]], *, at: float) -> int:
-    """The engine was told many things, and answered each; returns the number of the first event."""
-    first = sequence = counters.last(connection, counters.JOURNAL) + 1
+def record_steps(connection: Connection, steps: Sequence[Step], *, at: float) -> int:
+    """The engine was called many times; returns the number of the first event."""
+    first = counters.last(connection, counters.JOURNAL) + 1
     entries: list[tuple[Kind, str, int | None, Mapping[str, Any]]] = []
-    for event, commands in steps:
-        entries.append(("event", type(event).__name__, None, document_of(event)))
-        entries += [("command", type(command).__name__, sequence, document_of(command)) for command in commands]
-        sequence = first + len(entries)
+    for step in steps:
+        entries += [("event", type(event).__name__, None, event_document(step.now, event)) for event in step.events]
+        cause = first + len(entries) - 1
+        entries += [("command", type(command).__name__, cause, command_document(command)) for command in step.commands]
     if entries:
         _append(connection, entries, at)
     return first

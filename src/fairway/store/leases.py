@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from fairway.engine.training_messages import Grant
+from fairway.engine.training.messages import Grant
 from fairway.errors import InputError
 from fairway.store import counters
 from fairway.store.errors import ConflictError, HeldError, IllegalChangeError, UnknownError

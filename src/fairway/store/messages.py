@@ -1,13 +1,14 @@
 """The training engine's messages as plain JSON and back: `{"type": "JobFinished", "time": 12.0, "job": "a"}`.
 
-Numbers that JSON does not know are written as text, "inf" and the like. What is read back equals what was written.
+An event is written with the time at which the engine took it in. Numbers that JSON does not know are written as text,
+"inf" and the like. What is read back equals what was written.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from numbers import Integral, Real
 from typing import Any, cast, get_args
@@ -15,7 +16,7 @@ from typing import Any, cast, get_args
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from fairway.engine.training_messages import Command, Event
+from fairway.engine.training.messages import Command, Event
 from fairway.errors import InputError
 
 EVENTS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Event)}
@@ -24,29 +25,43 @@ COMMANDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(Command
 _AS_IT_IS = frozenset((str, bool, int))
 
 
-def document_of(message: Event | Command) -> dict[str, Any]:
-    """A message as a JSON object."""
-    return {"type": type(message).__name__} | _members(message)
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    time: float
 
 
-def event_of(document: Mapping[str, Any]) -> Event:
-    """The event that a JSON object says."""
-    return cast("Event", _read(document, EVENTS, "an event"))
+def event_document(time: float, event: Event) -> dict[str, Any]:
+    """An event as a JSON object, with its time."""
+    return {"type": type(event).__name__, "time": _plain(time)} | _members(event)
+
+
+def command_document(command: Command) -> dict[str, Any]:
+    """A command as a JSON object."""
+    return {"type": type(command).__name__} | _members(command)
+
+
+def event_of(document: Mapping[str, Any]) -> tuple[float, Event]:
+    """The event that a JSON object says, with its time."""
+    name, kind = _kind(document, EVENTS, "an event")
+    time: float = _read(name, _Moment, document).time
+    return time, cast("Event", _read(name, kind, document))
 
 
 def command_of(document: Mapping[str, Any]) -> Command:
     """The command that a JSON object says."""
-    return cast("Command", _read(document, COMMANDS, "a command"))
+    return cast("Command", _read(*_kind(document, COMMANDS, "a command"), document))
 
 
-def _read(document: Mapping[str, Any], kinds: Mapping[str, type], expected: str) -> object:
-    members = dict(document)
-    name = members.pop("type", None)
-    kind = kinds.get(name) if isinstance(name, str) else None
-    if kind is None:
+def _kind(document: Mapping[str, Any], kinds: Mapping[str, type], expected: str) -> tuple[str, type]:
+    name = document.get("type")
+    if not isinstance(name, str) or name not in kinds:
         raise InputError(f"type: {name!r} given, expected {expected}: {', '.join(kinds)}")
+    return name, kinds[name]
+
+
+def _read(name: str, kind: type, document: Mapping[str, Any]) -> Any:
     try:
-        return _adapter(kind).validate_python(members)
+        return _adapter(kind).validate_python(dict(document))
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         where = ".".join(map(str, (name, *problem["loc"])))

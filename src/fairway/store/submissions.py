@@ -1,7 +1,7 @@
 """Takes jobs in: all of a call or none, each once, however often it is sent.
 
 A submission may carry an idempotency key. Sent again by the same submitter it finds the job that it made before; with
-other content, it is refused. `submitted_by` says whose keys they are, so that nobody meets those of others.
+other content, it is refused. A key belongs to its submitter (`submitted_by`): two submitters may use the same one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select
 
 from fairway.errors import InputError
+from fairway.jobs.description import JobDescription, job_of
 from fairway.store import counters
 from fairway.store.columns import json_text
 from fairway.store.errors import ConflictError
@@ -38,7 +39,7 @@ _BY_KEY = select(jobs).where(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A job to be taken in. `spec` is for whoever runs it; `id` is chosen by the store if it is not given."""
+    """A job to be taken in. `spec` is the document of its description, `id` is chosen by the store if not given."""
 
     spec: Mapping[str, Any]
     id: str | None = None
@@ -48,6 +49,21 @@ class Submission:
     steps: float | None = None
     submitted_by: str = ""
     idempotency_key: str | None = None
+
+    @classmethod
+    def of(
+        cls, job: JobDescription, *, team: str | None, submitted_by: str = "", idempotency_key: str | None = None
+    ) -> Submission:
+        """The job of a description; `team` is the one that it belongs to, which the description may leave open."""
+        return cls(
+            spec=job.document(),
+            name=job.name,
+            team=team,
+            weight=job.weight,
+            steps=job.steps,
+            submitted_by=submitted_by,
+            idempotency_key=idempotency_key,
+        )
 
     def __post_init__(self) -> None:
         if self.id is not None and _OURS.fullmatch(checked_id(self.id, "id")):
@@ -68,23 +84,42 @@ class Submission:
         said = [self.spec, self.id, self.name, self.team, float(self.weight), self.steps and float(self.steps)]
         return sha256(json_text(said, in_order=True).encode()).hexdigest()
 
+    def record(self, number: int, *, at: float) -> JobRecord:
+        """The job as it stands when it has just been taken in."""
+        return JobRecord(
+            number=number,
+            id=f"job-{number}" if self.id is None else self.id,
+            name=self.name,
+            team=self.team,
+            weight=self.weight,
+            spec=self.spec,
+            state=JobState.QUEUED,
+            submitted_by=self.submitted_by,
+            submitted_at=at,
+            changed_at=at,
+            steps=self.steps,
+            steps_left=self.steps,
+            idempotency_key=self.idempotency_key,
+            content=self.content(),
+        )
+
 
 def submit(connection: Connection, submissions: Sequence[Submission], *, at: float) -> list[JobRecord]:
-    """Take jobs in, in this order; returns each as it stands, also those that had been taken in before."""
+    """Take jobs in, in this order; returns each as it stands, also one that had been taken in before."""
     known = _known(connection, submissions)
     unknown = sum(_key(submission) not in known for submission in submissions)
     numbers = count(counters.take(connection, counters.JOBS, unknown))
     records: list[JobRecord] = []
     new: list[JobRecord] = []
     for submission in submissions:
-        key, content = _key(submission), submission.content()
+        key = _key(submission)
         record = known.get(key)
         if record is None:
-            record = _record(submission, content, next(numbers), at)
+            record = submission.record(next(numbers), at=at)
             new.append(record)
             if submission.idempotency_key is not None:
                 known[key] = record
-        elif record.content != content:
+        elif not _is_of(record, submission):
             raise ConflictError(
                 f"idempotency key '{submission.idempotency_key}' was used for job '{record.id}' with other content; "
                 "use a new key for a new job"
@@ -100,23 +135,21 @@ def _key(job: Submission | JobRecord) -> tuple[str, str | None]:
     return job.submitted_by, job.idempotency_key
 
 
-def _record(submission: Submission, content: str, number: int, at: float) -> JobRecord:
-    return JobRecord(
-        number=number,
-        id=f"job-{number}" if submission.id is None else submission.id,
-        name=submission.name,
-        team=submission.team,
-        weight=submission.weight,
-        spec=submission.spec,
-        state=JobState.QUEUED,
-        submitted_by=submission.submitted_by,
-        submitted_at=at,
-        changed_at=at,
-        steps=submission.steps,
-        steps_left=submission.steps,
-        idempotency_key=submission.idempotency_key,
-        content=content,
-    )
+def _is_of(record: JobRecord, submission: Submission) -> bool:
+    """Whether a job was made by the same submission.
+
+    Older versions stored a description as it was written, so the documents of such a job and of its repetition are
+    compared where the digests differ.
+    """
+    if record.content == submission.content():
+        return True
+    columns = [(one.name, one.team, one.weight, one.steps) for one in (record, submission)]
+    if submission.id not in {None, record.id} or columns[0] != columns[1]:
+        return False
+    try:
+        return job_of(record.spec, record.id).document() == job_of(submission.spec, record.id).document()
+    except InputError:
+        return False
 
 
 def _known(connection: Connection, submissions: Sequence[Submission]) -> dict[tuple[str, str | None], JobRecord]:

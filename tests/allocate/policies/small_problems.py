@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import strategies as st
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.problem import Pairs, Problem
 from fairway.cluster import Cluster
 from fairway.jobs import Job
-
-_SHARED = Path(os.environ.get("FAIRWAY_SHARED_DATA", Path(__file__).resolve().parents[3] / "../shared/data"))
+from tests.figures import policy_cases
 
 NOWHERE = (
     Problem.of_arrays({"v100": 2}, np.zeros((0, 1))),
@@ -113,41 +108,10 @@ def same(one: Allocation, other: Allocation) -> bool:
 
 def golden(policy: str) -> Iterator[tuple[Problem, dict[str, Any]]]:
     """Every recorded result of the original implementation where no gang is wider than some type."""
-    cases = _SHARED / "gavel-golden" / "policy_cases.json"
-    rates = _SHARED / "gavel" / "simulation_throughputs.json"
-    if not (cases.exists() and rates.exists()):
-        pytest.skip(f"FAIRWAY_SHARED_DATA: {cases} or {rates} is not there")
-    together = json.loads(rates.read_text())
-    for case in json.loads(cases.read_text())["cases"]:
-        result = case["results"].get(policy, {})
-        if result.get("status") == "ok" and result["feasible"] and not case["wider_than_some_type"]:
-            yield _golden_problem(case, together), result
-
-
-def _golden_problem(case: Mapping[str, Any], together: Mapping[str, Any]) -> Problem:
-    types, jobs = sorted(case["cluster"]), case["jobs"]
-    kinds = [str((job["job_type"], job["scale_factor"])) for job in jobs]
-    couples = [
-        (a, b)
-        for a in range(len(jobs))
-        for b in range(a + 1, len(jobs))
-        if jobs[a]["scale_factor"] == jobs[b]["scale_factor"]
-    ]
-    pairs = None
-    if couples:
-        first, second = np.array(couples).T
-        rates = [[together[name][kinds[a]][kinds[b]] for name in types] for a, b in couples]
-        pairs = Pairs(first, second, np.array(rates, dtype=float))
-    return Problem.of_arrays(
-        {name: case["cluster"][name] for name in types},
-        [[job["throughputs"][name] for name in types] for job in jobs],
-        scale_factors=[job["scale_factor"] for job in jobs],
-        weights=[job["priority_weight"] for job in jobs],
-        steps_left=[job["num_steps_remaining"] for job in jobs],
-        elapsed=[job["time_since_start"] for job in jobs],
-        pairs=pairs,
-        seed=case["seed"],
-    )
+    for case in policy_cases():
+        result = case.results.get(policy)
+        if result is not None and result["feasible"] and not case.wider_than_some_type:
+            yield case.problem(), result
 
 
 def keys_of(pairs: Pairs) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from fairway.live.serving.supervisor import Supervisor
+from fairway.live.serving.supervise.supervisor import Supervisor
 from fairway.service.inference.app import create_inference_app
 from fairway.service.server import HttpServer
 

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairway.live.serving.supervisor import tallies
+from fairway.live.serving.supervise.supervisor import tallies
 from tests.service.inference.conftest import MOST_OPEN, TOKEN, Serving
 
 
@@ -55,6 +55,12 @@ def test_inputs_are_json_or_the_body(serving: Serving) -> None:
         ("sleep", {"json": {"seconds": True}}, 422, "input 'seconds'"),
         ("sleep", {"json": {"seconds": 0}, "headers": {"fairway-deadline-seconds": "-1"}}, 422, "seconds above 0"),
         ("sleep", {"json": {"seconds": 0}, "headers": {"fairway-deadline-seconds": "soon"}}, 422, "seconds above 0"),
+        (
+            "sleep",
+            {"json": {"seconds": 0}, "headers": {"fairway-deadline-seconds": "inf"}},
+            422,
+            'Fairway-Deadline-Seconds: "inf" given, expected seconds above 0 from now',
+        ),
         ("endless", {"json": {"text": ""}, "headers": {"fairway-deadline-seconds": "30"}}, 503, "it would take 100 s"),
         ("sleep", {"json": {"seconds": 1}, "headers": {"fairway-deadline-seconds": "0.4"}}, 504, "its time was over"),
         ("fail", {"json": {"text": "it"}}, 500, "stage 'Fail' raised RuntimeError: no luck with it (trace "),

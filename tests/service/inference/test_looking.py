@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from fairway.service.inference.request import HEADERS
+from fairway.workflows.request import WorkflowRequest
 from tests.service.inference.conftest import Serving
 
 
@@ -73,3 +75,11 @@ def _check_histogram(samples: list) -> None:  # type: ignore[type-arg]
         below = [value for _, value in buckets]
         assert below == sorted(below)
         assert below[-1] == counts[labels]
+
+
+def test_the_openapi_document_tells_of_the_headers_of_a_request(serving: Serving) -> None:
+    operation = serving.client.get("/openapi.json").json()["paths"]["/workflows/{name}"]["post"]
+    headers = {one["name"]: one for one in operation["parameters"] if one["in"] == "header"}
+    assert set(headers) == {"Fairway-Deadline-Seconds", "traceparent"}
+    for field, name in HEADERS.items():
+        assert headers[name]["description"] == WorkflowRequest.model_fields[field].description

@@ -15,9 +15,9 @@ import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import IntArray
+from fairway.allocate.gangs.whole import WholeGangs
+from fairway.allocate.kernels.waiting_lines import line_up, queue_up
 from fairway.allocate.problem import Problem
-from fairway.allocate.queues import line_up, queue_up
-from fairway.allocate.whole_gangs import WholeGangs
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.classes import Classes
+from fairway.allocate.kernels.classes import Classes
+from fairway.allocate.kernels.sums import Sums
 from fairway.allocate.problem import Problem
-from fairway.allocate.sums import Sums
 
 
 def nothing_to_do(policy: str, problem: Problem, sense: Literal["max", "min"] = "max") -> Allocation:

@@ -15,11 +15,11 @@ from typing import ClassVar
 import numpy as np
 
 from fairway.allocate.allocation import Allocation
+from fairway.allocate.gangs.whole import WholeGangs
+from fairway.allocate.kernels.scores import fifo_score
+from fairway.allocate.kernels.sharing import Sharing
 from fairway.allocate.policies.common import allocate_by_sum
 from fairway.allocate.problem import Problem
-from fairway.allocate.scores import fifo_score
-from fairway.allocate.sharing import Sharing
-from fairway.allocate.whole_gangs import WholeGangs
 
 _NO_RATE = 1e-300
 """In place of 0, for jobs that run nowhere and take no part."""

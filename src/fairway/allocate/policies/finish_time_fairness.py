@@ -9,8 +9,8 @@ import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.classes import Classes
-from fairway.allocate.levels import raise_level
+from fairway.allocate.kernels.classes import Classes
+from fairway.allocate.kernels.levels import raise_level
 from fairway.allocate.policies.common import nothing_to_do, warm_prices
 from fairway.allocate.problem import Problem
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
+from fairway.allocate.kernels.scores import lowest_level
+from fairway.allocate.kernels.sharing import Sharing
 from fairway.allocate.problem import Problem
-from fairway.allocate.scores import lowest_level
-from fairway.allocate.sharing import Sharing
 
 _PAYS = 1.0
 

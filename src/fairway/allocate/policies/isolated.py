@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fairway.allocate.allocation import Allocation
+from fairway.allocate.kernels.scores import lowest_level
 from fairway.allocate.problem import Problem
-from fairway.allocate.scores import lowest_level
 
 
 @dataclass(frozen=True, slots=True)

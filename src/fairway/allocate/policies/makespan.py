@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fairway.allocate.allocation import Allocation
-from fairway.allocate.classes import Classes
-from fairway.allocate.curves import Multiple
-from fairway.allocate.levels import raise_level
+from fairway.allocate.kernels.classes import Classes
+from fairway.allocate.kernels.curves import Multiple
+from fairway.allocate.kernels.levels import raise_level
 from fairway.allocate.policies.common import nothing_to_do, warm_prices
 from fairway.allocate.problem import Problem
 

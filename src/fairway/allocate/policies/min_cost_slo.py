@@ -9,11 +9,11 @@ import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import BoolArray, FloatArray
-from fairway.allocate.classes import Classes
+from fairway.allocate.kernels.classes import Classes
+from fairway.allocate.kernels.solution import Solution
+from fairway.allocate.kernels.sums import Sums
 from fairway.allocate.policies.common import nothing_to_do
 from fairway.allocate.problem import Problem
-from fairway.allocate.solution import Solution
-from fairway.allocate.sums import Sums
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.classes import Classes
+from fairway.allocate.kernels.classes import Classes
+from fairway.allocate.kernels.welfare import Welfare, largest_welfare
 from fairway.allocate.policies.common import nothing_to_do
 from fairway.allocate.problem import Problem
-from fairway.allocate.welfare import Welfare, largest_welfare
 
 
 @dataclass(frozen=True, slots=True)

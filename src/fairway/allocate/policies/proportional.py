@@ -15,8 +15,8 @@ from typing import ClassVar
 import numpy as np
 
 from fairway.allocate.allocation import Allocation
+from fairway.allocate.kernels.scores import lowest_level
 from fairway.allocate.problem import Problem
-from fairway.allocate.scores import lowest_level
 
 
 @dataclass(frozen=True, slots=True)

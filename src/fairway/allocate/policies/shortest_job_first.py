@@ -15,9 +15,9 @@ import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
+from fairway.allocate.gangs.whole import WholeGangs, running
+from fairway.allocate.kernels.sharing import Sharing
 from fairway.allocate.problem import Problem
-from fairway.allocate.sharing import Sharing
-from fairway.allocate.whole_gangs import WholeGangs, running
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fairway.allocate.allocation import Allocation
-from fairway.allocate.classes import Classes
-from fairway.allocate.filling import fill
+from fairway.allocate.kernels.classes import Classes
+from fairway.allocate.kernels.filling import fill
+from fairway.allocate.kernels.teams import Teams, team_features
 from fairway.allocate.policies.common import nothing_to_do, warm_prices
 from fairway.allocate.problem import Problem
-from fairway.allocate.teams import Teams, team_features
 
 
 @dataclass(frozen=True, slots=True)

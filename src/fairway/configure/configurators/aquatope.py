@@ -35,6 +35,11 @@ class Aquatope:
     rounds: int = 20
 
     @property
+    def placer(self) -> str:
+        """Near the data, as ESG's."""
+        return "near-data"
+
+    @property
     def turns(self) -> TurnOrder:
         """Around all queues."""
         return "ring"

@@ -2,13 +2,12 @@
 
 The time left to the oldest job, less a margin, is shared out by `shares`; the group of the stage is searched, by
 default by looking up its front, which answers as ESG_1Q does; the k best first configurations are tried in turn where
-`placement` finds room. If nothing is in time, the fastest are tried. Flags change or take away parts of it, for
+floor 3 finds room. If nothing is in time, the fastest are tried. Flags change or take away parts of it, for
 comparison.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -17,22 +16,22 @@ import numpy as np
 
 from fairway.configure.application import Application
 from fairway.configure.arrays import BoolArray
+from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import MIG_SLICES, SMALLEST, Configuration
 from fairway.configure.configurator import TurnOrder
 from fairway.configure.esg_search import Form, search_group
 from fairway.configure.fallback import cheapest_configurations, fastest_configurations, is_lost
 from fairway.configure.fetches import Fetches
 from fairway.configure.front import first_configurations
-from fairway.configure.invokers import NOWHERE, Invokers
 from fairway.configure.margins import margin_of_noise, spread_of
-from fairway.configure.placement import near_the_data, where_it_fits
 from fairway.configure.platform import Platform
 from fairway.configure.profile import Profile
-from fairway.configure.queues import Decision, Dispatch, Kind, NoFit, Queue
+from fairway.configure.queues import Candidates, Choice, Decision, Kind, Queue
 from fairway.configure.rollout import planned_ahead
 from fairway.configure.shares import Shares
 from fairway.configure.tables import Tables
 from fairway.errors import InputError
+from fairway.made import made
 
 SEARCHES = ("front", "layered", "a-star")
 
@@ -73,6 +72,11 @@ class Esg:
             raise InputError(f"esg: {name}: {value} given, expected a whole number >= 1")
         if self.search not in SEARCHES:
             raise InputError(f"esg: search: '{self.search}' given, expected one of {', '.join(SEARCHES)}")
+
+    @property
+    def placer(self) -> str:
+        """ESG_Dispatch: near the data; without locality, where it fits best."""
+        return "best-fit" if self.no_locality else "near-data"
 
     @property
     def turns(self) -> TurnOrder:
@@ -145,12 +149,12 @@ class EsgQueues:
             return self.shares.group_quota(stage, self.application.slo_seconds) * (1 - margin) - queue.in_group
         return queue.seconds_left * (1 - margin) * self.shares.share(stage)
 
-    def candidates(self, queue: Queue, invokers: Invokers) -> tuple[Kind, list[Configuration]]:
+    def candidates(self, queue: Queue, capacity: Capacity) -> tuple[Kind, list[Configuration]]:
         """The configurations to try in turn, and why these."""
         stage, rule = queue.stage, self.rule
         if rule.no_replan:
             return "planned", [self._plan[stage]]
-        added = self.fetches.expected(queue, invokers, local=not rule.no_locality)
+        added = self.fetches.expected(queue, capacity, local=not rule.no_locality)
         profile = self.application.profiles[stage]
         numbers = self._search(queue, added)
         if numbers:
@@ -170,28 +174,14 @@ class EsgQueues:
         profile = self.application.profiles[queue.stage].configurations()
         return [profile.index(candidate.plan[queue.stage]) for candidate in answer.candidates]
 
-    def decide(self, queue: Queue, invokers: Invokers) -> Decision:
-        """Start the first candidate that fits somewhere."""
-        kind, configurations = self.candidates(queue, invokers)
-        started = self._started(kind, configurations, queue, invokers)
-        if started is None and self._forces(queue):
-            smallest = self._smallest[queue.stage]
-            started = self._started("forced", [smallest], queue, invokers)
-        return NoFit(tuple(configurations)) if started is None else started
+    def decide(self, queue: Queue, capacity: Capacity) -> Decision:
+        """Start the first candidate that fits somewhere; the smallest size where nothing has fitted for too long."""
+        kind, configurations = self.candidates(queue, capacity)
+        choices = [made(Choice, (configuration, kind)) for configuration in configurations]
+        if self._forces(queue):
+            choices.append(Choice(self._smallest[queue.stage], "forced"))
+        return Candidates(tuple(choices))
 
     def _forces(self, queue: Queue) -> bool:
         rule = self.rule
         return 0 < rule.forced_after <= queue.failures + 1 and not rule.no_gpu_sharing
-
-    def _started(
-        self, kind: Kind, configurations: Iterable[Configuration], queue: Queue, invokers: Invokers
-    ) -> Dispatch | None:
-        for configuration in configurations:
-            jobs = min(configuration.batch, queue.length)
-            if self.rule.no_locality:
-                invoker = where_it_fits(queue, configuration.cpu, configuration.gpu, invokers)
-            else:
-                invoker = near_the_data(self.application, queue, jobs, configuration.cpu, configuration.gpu, invokers)
-            if invoker != NOWHERE:
-                return Dispatch(configuration, jobs, invoker, kind)
-        return None

@@ -14,14 +14,13 @@ from typing import ClassVar
 import numpy as np
 
 from fairway.configure.application import Application
+from fairway.configure.capacity import Capacity
 from fairway.configure.configurator import TurnOrder
 from fairway.configure.fallback import fastest_configurations
 from fairway.configure.fetches import Fetches
-from fairway.configure.invokers import NOWHERE, Invokers
 from fairway.configure.kernels import TOLERANCE
-from fairway.configure.placement import where_it_fits
 from fairway.configure.platform import Platform
-from fairway.configure.queues import Decision, Dispatch, NoFit, Queue
+from fairway.configure.queues import Candidates, Choice, Decision, Queue
 from fairway.configure.shares import Shares
 from fairway.configure.tables import Tables
 
@@ -31,6 +30,11 @@ class FastGShare:
     """Per stage, the most jobs per second and slice within its own part of the SLO; best fit."""
 
     name: ClassVar[str] = "fast-gshare"
+
+    @property
+    def placer(self) -> str:
+        """Where a batch leaves the fewest slices unused."""
+        return "best-fit"
 
     @property
     def turns(self) -> TurnOrder:
@@ -62,7 +66,7 @@ class FastGShareQueues:
     shares: Shares
     fetches: Fetches
 
-    def decide(self, queue: Queue, invokers: Invokers) -> Decision:
+    def decide(self, queue: Queue, capacity: Capacity) -> Decision:  # noqa: ARG002
         """Start the configuration with most jobs per second and slice."""
         stage = queue.stage
         profile = self.application.profiles[stage]
@@ -76,8 +80,4 @@ class FastGShareQueues:
             chosen = int(numbers[np.lexsort((rate, -speed))[0]])
         else:
             chosen = fastest_configurations(self.tables, stage, queue.length, 1)[0]
-        configuration = profile.configuration(chosen)
-        invoker = where_it_fits(queue, configuration.cpu, configuration.gpu, invokers)
-        if invoker == NOWHERE:
-            return NoFit((configuration,))
-        return Dispatch(configuration, min(configuration.batch, queue.length), invoker)
+        return Candidates((Choice(profile.configuration(chosen)),))

@@ -15,20 +15,20 @@ from typing import ClassVar
 import numpy as np
 
 from fairway.configure.application import Application
+from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import Configuration, Prices
 from fairway.configure.configurator import TurnOrder
 from fairway.configure.fallback import cheapest_configurations, fastest_configurations, is_lost
 from fairway.configure.fetches import Fetches
 from fairway.configure.front import first_configurations
-from fairway.configure.invokers import NOWHERE, Invokers
 from fairway.configure.margins import DEVIATIONS, margin_of_noise, spread_of
-from fairway.configure.placement import near_the_data
 from fairway.configure.platform import Platform
-from fairway.configure.queues import Decision, Dispatch, Kind, NoFit, Queue
+from fairway.configure.queues import Candidates, Choice, Decision, Kind, Queue
 from fairway.configure.rollout import UNLIMITED
 from fairway.configure.shares import Shares
 from fairway.configure.tables import Tables
 from fairway.errors import InputError
+from fairway.made import made
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,11 @@ class FrontConfigurator:
             raise InputError(f"front: k: {self.k} given, expected a whole number >= 1")
 
     @property
+    def placer(self) -> str:
+        """As ESG's."""
+        return "near-data"
+
+    @property
     def turns(self) -> TurnOrder:
         """The queue whose oldest job has the least time left first."""
         return "slack"
@@ -63,7 +68,7 @@ class FrontConfigurator:
     ) -> FrontQueues:
         """The fronts of an application at the usual prices; those at others follow when they are first met."""
         queues = FrontQueues(self, application.within(platform.cpu, platform.gpu), platform)
-        tables = queues.tables(Invokers.idle(1, platform.cpu, platform.gpu))
+        tables = queues.tables(Capacity.idle(1, platform.cpu, platform.gpu))
         for stage in range(len(application)):
             tables.first_layer(stage, application.after[stage], UNLIMITED)
         return queues
@@ -87,9 +92,9 @@ class FrontQueues:
         shares = Shares.of(self.application)
         return tuple(spread_of(shares, stage) for stage in range(len(self.application)))
 
-    def tables(self, invokers: Invokers) -> Tables:
+    def tables(self, capacity: Capacity) -> Tables:
         """The tables at the prices that count now."""
-        used_cpu, used_gpu = invokers.used()
+        used_cpu, used_gpu = capacity.used()
         key = (used_cpu > self.rule.busy, used_gpu > self.rule.busy)
         if key not in self._tables:
             prices = Prices(
@@ -99,11 +104,11 @@ class FrontQueues:
             self._tables[key] = Tables(self.application, replace(self.platform, prices=prices), same_batch=True)
         return self._tables[key]
 
-    def candidates(self, queue: Queue, invokers: Invokers) -> tuple[Kind, list[Configuration]]:
+    def candidates(self, queue: Queue, capacity: Capacity) -> tuple[Kind, list[Configuration]]:
         """The configurations to try in turn, and why these."""
         stage, k = queue.stage, self.rule.k
-        tables = self.tables(invokers)
-        added = self._fetches.expected(queue, invokers)
+        tables = self.tables(capacity)
+        added = self._fetches.expected(queue, capacity)
         noise = self.platform.noise if queue.noise is None else queue.noise
         budget = queue.seconds_left * (1 - margin_of_noise(self._spreads[stage], noise, self.rule.deviations))
         kind: Kind = "planned"
@@ -115,12 +120,7 @@ class FrontQueues:
         profile = self.application.profiles[stage]
         return kind, [profile.configuration(number) for number in numbers]
 
-    def decide(self, queue: Queue, invokers: Invokers) -> Decision:
-        """Start the first candidate that fits near the data or anywhere."""
-        kind, configurations = self.candidates(queue, invokers)
-        for configuration in configurations:
-            jobs = min(configuration.batch, queue.length)
-            invoker = near_the_data(self.application, queue, jobs, configuration.cpu, configuration.gpu, invokers)
-            if invoker != NOWHERE:
-                return Dispatch(configuration, jobs, invoker, kind)
-        return NoFit(tuple(configurations))
+    def decide(self, queue: Queue, capacity: Capacity) -> Decision:
+        """Start the first candidate that fits somewhere."""
+        kind, configurations = self.candidates(queue, capacity)
+        return Candidates(tuple([made(Choice, (configuration, kind)) for configuration in configurations]))

@@ -5,9 +5,9 @@ A stage may take its quota of the SLO, S. From the largest batch down, a configu
     t + fetch <= S (a batch of one) or S / 2 (more)        and        jobs per second >= batch / (S - t)
 
 with the fetch of a local input, at least two and at most `batch` CPUs and at most half a GPU. Of those with the largest
-batch for which there is one, the pair of configuration and invoker with the largest
+batch for which there is one, the pair of configuration and worker with the largest
 
-    (batch / t) / (value of what the invoker has left / value of the whole invoker + 0.001)
+    (batch / t) / (value of what the worker has left / value of the whole worker + 0.001)
 
 runs, values at prices. A batch waits until it is full or the oldest job has waited S - t.
 """
@@ -22,13 +22,13 @@ import numpy as np
 
 from fairway.configure.application import Application
 from fairway.configure.arrays import FloatArray, IntArray
+from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import Configuration
 from fairway.configure.configurator import TurnOrder
 from fairway.configure.fetches import Fetches
-from fairway.configure.invokers import NOWHERE, Invokers
 from fairway.configure.kernels import TOLERANCE
 from fairway.configure.platform import Platform
-from fairway.configure.queues import Decision, Dispatch, NoFit, Queue, Wait
+from fairway.configure.queues import Candidates, Choice, Decision, Kind, Queue, Wait
 from fairway.configure.shares import Shares
 from fairway.configure.tables import Tables
 
@@ -37,13 +37,18 @@ _LEAST_LEFT = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Infless:
-    """Per stage, the pair of configuration and invoker that gets most done for what it leaves unused.
+    """Per stage, the pair of configuration and worker that gets most done for what it leaves unused.
 
     With `efficiency`, the jobs per second are divided by the price of the configuration.
     """
 
     name: ClassVar[str] = "infless"
     efficiency: bool = False
+
+    @property
+    def placer(self) -> str:
+        """Where a batch leaves the least unused, at prices."""
+        return "tightest"
 
     @property
     def turns(self) -> TurnOrder:
@@ -107,45 +112,42 @@ class InflessQueues:
                 return kept
         return np.empty(0, np.int64)
 
-    def decide(self, queue: Queue, invokers: Invokers) -> Decision:
-        """Start the best pair of configuration and invoker, or wait until its batch is full."""
+    def decide(self, queue: Queue, capacity: Capacity) -> Decision:
+        """Start the best pair of configuration and worker, or wait until its batch is full."""
         stage = queue.stage
         profile = self.application.profiles[stage]
         limit = self.shares.quota(stage, self.application.slo_seconds)
         numbers = self._admissible(queue, self.fetches.planned(stage), limit)
         if not len(numbers):
-            return self._any(queue, invokers)
+            return self._any(queue, capacity)
         size = int(profile.batch[numbers[0]])
         slowest = float(profile.seconds[numbers].max())
         if queue.length < size and queue.waited < limit - slowest:
             return Wait(limit - slowest - queue.waited)
-        number, invoker = self._best(profile.batch[numbers] / profile.seconds[numbers], numbers, stage, invokers)
-        if invoker == NOWHERE:
-            return NoFit(tuple(profile.configuration(each) for each in numbers.tolist()))
-        return Dispatch(profile.configuration(number), min(size, queue.length), invoker)
+        return self._best(profile.batch[numbers] / profile.seconds[numbers], numbers, stage, capacity)
 
-    def _best(self, speed: FloatArray, numbers: IntArray, stage: int, invokers: Invokers) -> tuple[int, int]:
+    def _best(
+        self, speed: FloatArray, numbers: IntArray, stage: int, capacity: Capacity, kind: Kind = "planned"
+    ) -> Candidates:
+        """The configurations, each worth its speed for what it leaves unused on the worker that it gets."""
         profile, prices = self.application.profiles[stage], self.tables.platform.prices
-        cpu, gpu = profile.cpu[numbers, None], profile.gpu[numbers, None]
         if self.rule.efficiency:
-            speed = speed / (cpu[:, 0] * prices.cpu + gpu[:, 0] * prices.gpu)
-        fits = (invokers.free_cpu >= cpu) & (invokers.free_gpu >= gpu)
-        if not fits.any():
-            return -1, NOWHERE
-        left = (invokers.free_cpu - cpu) * prices.cpu + (invokers.free_gpu - gpu) * prices.gpu
-        whole = prices.rate(invokers.cpu, invokers.gpu)
-        score = np.where(fits, speed[:, None] / (left / whole + _LEAST_LEFT), -np.inf)
-        best, invoker = divmod(int(score.argmax()), len(invokers))
-        return int(numbers[best]), invoker
+            rate = profile.cpu[numbers] * prices.cpu + profile.gpu[numbers] * prices.gpu
+            speed = speed / np.where(rate > 0, rate, 1.0)
+        # Where nothing has a price, what is left is worth nothing anywhere.
+        whole, speeds = prices.rate(capacity.cpu, capacity.gpu) or 1.0, speed.tolist()
 
-    def _any(self, queue: Queue, invokers: Invokers) -> Decision:
+        def value(position: int, cpu_left: int, gpu_left: int) -> float:
+            left = cpu_left * prices.cpu + gpu_left * prices.gpu
+            return float(speeds[position] / (left / whole + _LEAST_LEFT))
+
+        return Candidates(tuple(Choice(profile.configuration(each), kind) for each in numbers.tolist()), value)
+
+    def _any(self, queue: Queue, capacity: Capacity) -> Decision:
         """No configuration will do: one job on two CPUs and half a GPU, where it leaves least."""
         profile = self.application.profiles[queue.stage]
         wanted = Configuration(1, 2, self.tables.platform.gpu // 2)
         rows = np.flatnonzero((profile.batch == 1) & (profile.cpu == wanted.cpu) & (profile.gpu == wanted.gpu))
         if not len(rows):
             rows = np.array([np.lexsort((profile.seconds, profile.batch))[0]])
-        number, invoker = self._best(1 / profile.seconds[rows], rows, queue.stage, invokers)
-        if invoker == NOWHERE:
-            return NoFit((profile.configuration(int(rows[0])),))
-        return Dispatch(profile.configuration(number), 1, invoker, "best-effort")
+        return self._best(1 / profile.seconds[rows], rows, queue.stage, capacity, "best-effort")

@@ -29,6 +29,11 @@ class Orion:
     no_batching: bool = False
 
     @property
+    def placer(self) -> str:
+        """Near the data, as ESG's."""
+        return "near-data"
+
+    @property
     def turns(self) -> TurnOrder:
         """Around all queues."""
         return "ring"

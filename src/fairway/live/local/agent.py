@@ -3,7 +3,7 @@
     python -m fairway.live.local.agent --directory DIR [--emulate v100=2,k80=1] [--time-scale 60]
 
 It listens on `DIR/agent.sock`, which only its owner can open. Killed and started again on the same directory, it goes
-on where it was. Jobs do not depend on it, except that nobody can reach them while it is away.
+on where it was. Jobs do not depend on it, except that no controller can reach them while it is away.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fairway.errors import FairwayError, InputError
-from fairway.live.local.accelerators import Accelerator, described, emulated_accelerators, found_accelerators
+from fairway.live.backend.accelerators import Accelerator, described, emulated_accelerators, found_accelerators
+from fairway.live.backend.answers import Refusal, RefusedError
+from fairway.live.backend.codec import REPORTS, Document
+from fairway.live.backend.reports import RunReport
 from fairway.live.local.agent_messages import (
-    Command,
+    REQUESTS,
+    SUPERSEDED,
+    Acknowledged,
+    AgentReply,
+    AgentRequest,
+    AskStatus,
     Drain,
-    End,
-    Extend,
-    Forget,
-    HandOver,
+    Greeting,
     Hello,
-    RefusedError,
-    Retire,
     Shutdown,
-    Start,
-    Status,
-    read_command,
+    reply_document,
 )
 from fairway.live.local.frames import SOCKET, encoded, listening_socket, read_message
 from fairway.live.local.identity import ProcessIdentity, open_process
-from fairway.live.local.supervisor import Answer, Supervisor
+from fairway.live.local.keepers import KeeperProcesses
+from fairway.live.local.run_table import RunTable
 
 _TICK_SECONDS = 0.05
 _MOST_UNREAD = 8 * 2**20
@@ -58,29 +58,23 @@ class _Connection:
 
 
 class Agent:
-    """Speaks with controllers; the supervisor does the work."""
+    """Speaks with controllers; the table of runs does the work."""
 
     def __init__(self, directory: Path, accelerators: list[Accelerator], *, time_scale: float = 1.0) -> None:
-        self._directory = directory
+        self._directory, self._time_scale = directory, time_scale
         self._connections: set[_Connection] = set()
         self._over = asyncio.Event()
-        self._supervisor = Supervisor(
-            directory, accelerators, emit=self._push, watch=self._watch, time_scale=time_scale
+        self._runs = RunTable(
+            directory,
+            accelerators,
+            emit=self._push,
+            keepers=KeeperProcesses(self._watch),
+            time_scale=time_scale,
+            instance=str(os.getpid()),
         )
-        self._handlers: dict[type, Callable[[Any], Answer]] = {
-            Start: self._supervisor.start,
-            End: self._supervisor.end,
-            Extend: self._supervisor.extend,
-            HandOver: self._supervisor.hand_over,
-            Forget: self._supervisor.forget,
-            Retire: self._supervisor.retire,
-            Drain: self._supervisor.drain,
-            Status: lambda _: self._supervisor.status(),
-            Shutdown: self._shut_down,
-        }
 
     async def serve(self) -> None:
-        """Until somebody says that it is enough."""
+        """Until a controller or a signal ends it."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._over.set)
@@ -99,7 +93,7 @@ class Agent:
 
     def _tick(self) -> None:
         try:
-            self._supervisor.tick()
+            self._runs.tick()
         except OSError:  # a full disk, for example; what is not written down now is written down with what comes next
             _LOG.exception("cannot look after the runs")
 
@@ -118,57 +112,66 @@ class Agent:
             self._connections.discard(connection)
             writer.close()
 
-    def _answer(self, connection: _Connection, message: dict[str, Any]) -> Answer:
+    def _answer(self, connection: _Connection, message: Document) -> Document:
+        number = message.pop("id", None)
+        answer: Document
         try:
-            answer = {"ok": True, **self._carried_out(connection, read_command(message))}
+            reply = self._carried_out(connection, REQUESTS.read(message))
+            answer = {"ok": True, "answer": reply_document(reply)}
         except RefusedError as refused:
             answer = {"ok": False, "code": refused.code, "error": str(refused)}
         except InputError as error:
-            answer = {"ok": False, "code": "bad-input", "error": str(error)}
+            answer = {"ok": False, "code": Refusal.BAD_INPUT, "error": str(error)}
         except OSError as error:  # a full disk, for example; the state on disk is whole, and so is the agent
             _LOG.exception("a command failed")
-            answer = {"ok": False, "code": "system", "error": str(error)}
-        return {"reply": message.get("id"), **answer}
+            answer = {"ok": False, "code": Refusal.SYSTEM, "error": str(error)}
+        return {"reply": number, **answer}
 
-    def _carried_out(self, connection: _Connection, command: Command) -> Answer:
-        if isinstance(command, Hello):
-            return self._greet(connection, command)
+    def _carried_out(self, connection: _Connection, request: AgentRequest) -> AgentReply:
+        if isinstance(request, Hello):
+            return self._greet(connection, request)
         if not connection.greeted:
             raise RefusedError("no-hello", "say hello first")
-        if connection.epoch is None and not isinstance(command, Status):
+        if connection.epoch is None and not isinstance(request, AskStatus):
             raise RefusedError("read-only", "this connection has no epoch and may only ask for the status")
-        if connection.epoch is not None and connection.epoch < self._supervisor.state.epoch:
-            raise RefusedError("superseded", self._superseded(connection.epoch))
-        return self._handlers[type(command)](command)
+        if connection.epoch is not None and connection.epoch < self._runs.state.epoch:
+            raise RefusedError(SUPERSEDED, self._superseded(connection.epoch))
+        match request:
+            case AskStatus():
+                return self._runs.status()
+            case Drain():
+                self._runs.drain(on=request.on)
+            case Shutdown():
+                asyncio.get_running_loop().call_soon(self._over.set)
+            case _:
+                return self._runs.carry_out(request)
+        return Acknowledged()
 
-    def _greet(self, connection: _Connection, hello: Hello) -> Answer:
+    def _greet(self, connection: _Connection, hello: Hello) -> Greeting:
         if hello.epoch is not None:
-            if hello.epoch < self._supervisor.state.epoch:
-                raise RefusedError("superseded", self._superseded(hello.epoch))
-            self._supervisor.new_epoch(hello.epoch)
+            if hello.epoch < self._runs.state.epoch:
+                raise RefusedError(SUPERSEDED, self._superseded(hello.epoch))
+            self._runs.new_epoch(hello.epoch)
             for other in list(self._connections):
                 if other.epoch is not None and other.epoch < hello.epoch:
                     other.writer.close()
         connection.epoch, connection.greeted = hello.epoch, True
-        return {"pid": os.getpid(), **self._supervisor.status()}
+        return Greeting(self._time_scale, self._runs.status())
 
     def _superseded(self, epoch: int) -> str:
-        return f"a controller of epoch {self._supervisor.state.epoch} has taken over from epoch {epoch}"
+        return f"a controller of epoch {self._runs.state.epoch} has taken over from epoch {epoch}"
 
-    def _shut_down(self, _: Shutdown) -> Answer:
-        asyncio.get_running_loop().call_soon(self._over.set)
-        return {"result": "accepted"}
-
-    def _push(self, event: Answer) -> None:
+    def _push(self, report: RunReport) -> None:
+        document = REPORTS.document_of(report)
         for connection in list(self._connections):
             if connection.greeted:
-                self._send(connection, event)
+                self._send(connection, document)
 
-    def _send(self, connection: _Connection, message: Answer) -> None:
+    def _send(self, connection: _Connection, message: Document) -> None:
         transport = connection.writer.transport
         if transport.is_closing():
             return
-        if transport.get_write_buffer_size() > _MOST_UNREAD:  # nobody reads it; it can come back and ask for the status
+        if transport.get_write_buffer_size() > _MOST_UNREAD:  # a controller that does not read can come back and look
             transport.abort()
             return
         connection.writer.write(encoded(message))

@@ -1,9 +1,10 @@
-"""A controller's end of the connection to an agent: commands with answers, and events as they come."""
+"""A controller's end of the connection to an agent: requests with answers, and reports as they come."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import subprocess
 import sys
 import time
@@ -12,27 +13,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from fairway.errors import FairwayError
+from fairway.live.backend.answers import CommandAnswer, RefusedError
+from fairway.live.backend.codec import REPORTS
+from fairway.live.backend.commands import RunCommand
+from fairway.live.backend.reports import BackendReport
+from fairway.live.backend.status import BackendStatus
 from fairway.live.local.agent_messages import (
-    NAMES,
-    Command,
+    REQUESTS,
+    AgentRequest,
+    AskStatus,
     Drain,
-    End,
-    Extend,
-    Forget,
-    HandOver,
+    Greeting,
     Hello,
-    RefusedError,
-    Retire,
     Shutdown,
-    Start,
-    Status,
+    read_reply,
 )
 from fairway.live.local.frames import connected_socket, encoded, read_message
 
-Answer = dict[str, Any]
+_LOG = logging.getLogger(__name__)
 
 
 class AgentGoneError(FairwayError):
@@ -45,87 +44,48 @@ class AgentClient:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self._numbers = itertools.count(1)
-        self._open: dict[int, asyncio.Future[Answer]] = {}
-        self._events: asyncio.Queue[Answer | None] = asyncio.Queue()
+        self._open: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._reports: asyncio.Queue[BackendReport | None] = asyncio.Queue()
         self._listening = asyncio.create_task(self._listen())
         self.gone = False
 
     @classmethod
-    async def connect(cls, directory: Path, epoch: int | None) -> tuple[AgentClient, Answer]:
-        """Connect as the controller of this epoch, or, without one, to look only; also gives the status."""
+    async def connect(cls, directory: Path, epoch: int | None) -> tuple[AgentClient, Greeting]:
+        """Connect as the controller of this epoch, or, without one, to look only; also gives how things stand."""
         try:
             reader, writer = await asyncio.open_unix_connection(sock=connected_socket(directory))
         except OSError as error:
             raise AgentGoneError(f"no agent answers in {directory}: {error.strerror or error}") from None
         client = cls(reader, writer)
         try:
-            return client, await client.ask(Hello(epoch))
+            greeting: Greeting = await client._ask(Hello(epoch))
         except BaseException:
             await client.close()
             raise
+        return client, greeting
 
-    async def ask(self, command: Command) -> Answer:
+    async def give(self, command: RunCommand) -> CommandAnswer:
         """Give a command and wait for its answer; raises `RefusedError` if the agent does not do it."""
-        if self.gone:
-            raise AgentGoneError("the agent is gone")
-        number = next(self._numbers)
-        answer = self._open[number] = asyncio.get_running_loop().create_future()
-        fields: Answer = TypeAdapter(type(command)).dump_python(command, mode="json")
-        try:
-            self._writer.write(encoded({"id": number, "command": NAMES[type(command)], **fields}))
-            await self._writer.drain()
-            content: Answer = await answer
-        except ConnectionError:
-            raise AgentGoneError("the agent is gone") from None
-        finally:
-            self._open.pop(number, None)
-        if not content.pop("ok"):
-            raise RefusedError(content["code"], content["error"])
-        content.pop("reply")
-        return content
+        answer: CommandAnswer = await self._ask(command)
+        return answer
 
-    async def start(self, command: Start) -> Answer:
-        """Run a job under a lease: `result` is "accepted", "known" or "stale", `run` how it stands."""
-        return await self.ask(command)
-
-    async def end(self, lease: int, job: str, *, save: bool = True) -> Answer:
-        """End a lease; the event "exited" tells when it is over."""
-        return await self.ask(End(lease, job, save))
-
-    async def extend(self, until: float, leases: list[int] | None = None) -> Answer:
-        """Let leases, or all, run on."""
-        return await self.ask(Extend(until, leases))
-
-    async def hand_over(
-        self, job: str, old: int, lease: int, *, until: float | None = None, steps_per_second: float | None = None
-    ) -> Answer:
-        """Let a job go on under a new lease without a stop."""
-        return await self.ask(HandOver(job, old, lease, until, steps_per_second))
-
-    async def status(self) -> Answer:
+    async def status(self) -> BackendStatus:
         """Everything that a controller has to know to take over."""
-        return await self.ask(Status())
+        status: BackendStatus = await self._ask(AskStatus())
+        return status
 
-    async def forget(self, lease: int, job: str) -> Answer:
-        """How the run ended is written down elsewhere."""
-        return await self.ask(Forget(lease, job))
+    async def drain(self, *, on: bool = True) -> None:
+        """Let the agent take no new runs, or take them again."""
+        await self._ask(Drain(on))
 
-    async def retire(self, job: str) -> Answer:
-        """The job will not come back."""
-        return await self.ask(Retire(job))
-
-    async def drain(self, *, on: bool = True) -> Answer:
-        """Take no new runs, or take them again."""
-        return await self.ask(Drain(on))
-
-    async def shutdown(self) -> Answer:
+    async def shutdown(self) -> None:
         """Let the agent end; jobs run on."""
-        return await self.ask(Shutdown())
+        await self._ask(Shutdown())
 
-    async def events(self) -> AsyncIterator[Answer]:
-        """The events as they come, until the connection breaks."""
-        while (event := await self._events.get()) is not None:
-            yield event
+    async def reports(self) -> AsyncIterator[BackendReport]:
+        """The reports as they come, until the connection breaks."""
+        while (report := await self._reports.get()) is not None:
+            yield report
 
     async def close(self) -> None:
         """End the connection; neither the agent nor its jobs mind."""
@@ -136,16 +96,35 @@ class AgentClient:
         with suppress(ConnectionError):
             await self._writer.wait_closed()
 
+    async def _ask(self, request: AgentRequest) -> Any:
+        if self.gone:
+            raise AgentGoneError("the agent is gone")
+        number = next(self._numbers)
+        answer = self._open[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._writer.write(encoded({"id": number, **REQUESTS.document_of(request)}))
+            await self._writer.drain()
+            content = await answer
+        except ConnectionError:
+            raise AgentGoneError("the agent is gone") from None
+        finally:
+            self._open.pop(number, None)
+        if not content["ok"]:
+            raise RefusedError(content["code"], content["error"])
+        return read_reply(request, content["answer"])
+
     async def _listen(self) -> None:
         try:
             while (message := await read_message(self._reader)) is not None:
-                if "event" in message:
-                    self._events.put_nowait(message)
+                if REPORTS.tag in message:
+                    self._reports.put_nowait(REPORTS.read(message))
                 elif (answer := self._open.get(message["reply"])) is not None and not answer.done():
                     answer.set_result(message)
+        except FairwayError as error:
+            _LOG.warning("the connection to the agent is given up: %s", error)
         finally:
             self.gone = True
-            self._events.put_nowait(None)
+            self._reports.put_nowait(None)
             for answer in self._open.values():
                 if not answer.done():
                     answer.set_exception(AgentGoneError("the agent is gone"))

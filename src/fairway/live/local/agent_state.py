@@ -5,27 +5,28 @@ One small file, replaced as a whole. It says what was wanted; what became of it 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fairway.errors import InputError
+from fairway.live.backend.status import OutcomeKind, RunOutcome, RunState
 from fairway.live.durable_file import read_json, write_json
 
-WAITING, STARTING, RUNNING, ENDING, ENDED = "waiting", "starting", "running", "ending", "ended"
 _VERSION = 1
 
 
 @dataclass(slots=True)
-class Run:
-    """A job under a lease: waiting for its workers, starting, running, ending, ended."""
+class RunRecord:
+    """A job under a lease, as the agent remembers it; see `RunStatus` for what the fields mean."""
 
     lease: int
     job: str
     accelerator: str
     workers: list[int]
     directory: str
-    state: str
+    state: RunState
     attempt: int = 1
     preemptible: bool = True
     emulated: bool = False
@@ -33,12 +34,20 @@ class Run:
     expires: bool = False
     accepted: float = 0.0
     started: float | None = None
-    outcome: dict[str, Any] | None = None
+    outcome: RunOutcome | None = None
+
+    @classmethod
+    def of(cls, content: dict[str, Any]) -> RunRecord:
+        """From the object that was written to a file."""
+        outcome = content.pop("outcome")
+        if outcome is not None:
+            outcome = RunOutcome(**{**outcome, "kind": OutcomeKind(outcome["kind"])})
+        return cls(**{**content, "state": RunState(content["state"])}, outcome=outcome)
 
     @property
     def active(self) -> bool:
         """Whether it holds its workers, or will."""
-        return self.state != ENDED
+        return self.state is not RunState.ENDED
 
 
 @dataclass(slots=True)
@@ -48,7 +57,7 @@ class AgentState:
     epoch: int = 0
     draining: bool = False
     floors: dict[str, int] = field(default_factory=dict)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[RunRecord] = field(default_factory=list)
 
     @classmethod
     def load(cls, path: Path) -> AgentState:
@@ -58,17 +67,32 @@ class AgentState:
         content = read_json(path)
         if content is None or content.pop("version", None) != _VERSION:
             raise InputError(f"{path}: not the state of an agent of this version; move it away to begin anew")
-        runs = [Run(**run) for run in content.pop("runs")]
+        runs = [RunRecord.of(run) for run in content.pop("runs")]
         return cls(**content, runs=runs)
 
     def save(self, path: Path) -> None:
         """To its file, on disk when this returns."""
         write_json(path, {"version": _VERSION, **asdict(self)})
 
-    def find(self, lease: int, job: str) -> Run | None:
+    def find(self, lease: int, job: str) -> RunRecord | None:
         """The run of a job under a lease."""
         return next((run for run in self.runs if run.lease == lease and run.job == job), None)
 
     def newest_lease(self, job: str) -> int:
         """The last lease under which the job was ever accepted here; 0 for none."""
         return max([self.floors.get(job, 0), *(run.lease for run in self.runs if run.job == job)])
+
+    def last_lease(self) -> int:
+        """The highest number of a lease that was ever accepted here, as far as it is remembered; 0 for none."""
+        return max([0, *self.floors.values(), *(run.lease for run in self.runs)])
+
+    def holders(self, lease: int, job: str, accelerator: str, workers: Sequence[int]) -> list[RunRecord]:
+        """The runs whose end a lease has to wait for: those on its workers, and those of its job under older leases."""
+        wanted = set(workers)
+        return [
+            run
+            for run in self.runs
+            if run.active
+            and run.lease != lease
+            and (run.job == job or (run.accelerator == accelerator and wanted & set(run.workers)))
+        ]

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from fairway.back_off import BackOff
 from fairway.errors import FairwayError
-from fairway.live.backend import BackendGoneError, Connected, Gone, Happened, Report, Superseded, SupersededError
-from fairway.live.local.accelerators import emulated_accelerators
+from fairway.live.backend.accelerators import emulated_accelerators
+from fairway.live.backend.answers import BackendGoneError, CommandAnswer, RefusedError, SupersededError
+from fairway.live.backend.commands import JobProgram, RunCommand
+from fairway.live.backend.logs import LogBlock
+from fairway.live.backend.registry import MakeBackend
+from fairway.live.backend.reports import BackendReport, Connected, Disconnected, Superseded
+from fairway.live.backend.status import BackendStatus
 from fairway.live.local.agent_client import AgentClient, AgentGoneError, start_agent
-from fairway.live.local.agent_messages import Command, RefusedError
+from fairway.live.local.agent_messages import SUPERSEDED, Greeting
+from fairway.live.local.log_files import log_path, read_log
+from fairway.live.local.programs import refuse_what_cannot_run
 
-_LOG = logging.getLogger(__name__)
-
-_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.1, 5.0
+_BACK_OFF = BackOff(0.1, 5.0)
 _ENDING_SECONDS = 10.0
 
-_started: list[subprocess.Popen[bytes]] = []
-"""Agents outlive whoever started them; remembered here, so that those that have ended do not stay zombies."""
+_started: list[tuple[Path, subprocess.Popen[bytes]]] = []
+"""The agents that this process has started, each with its directory. They outlive the backend that did; they are
+remembered here, so that a later one can wait for them, and ended ones do not stay zombies."""
 
 
 class LocalBackend:
@@ -32,48 +37,58 @@ class LocalBackend:
         self._directory, self._emulate, self._time_scale = directory, emulate, time_scale
         self._wanted = None if emulate is None else {(one.type, one.number) for one in emulated_accelerators(emulate)}
         self._client: AgentClient | None = None
-        self._agent: subprocess.Popen[bytes] | None = None
+        self._superseded: str | None = None
         self._closed = False
 
-    async def run(self, epoch: int, report: Callable[[Report], None]) -> None:
+    async def run(self, epoch: int, report: Callable[[BackendReport], None]) -> None:
         """Keep a connection, and an agent at its other end."""
-        wait = _FIRST_WAIT_SECONDS
+        failures = 0
         while True:
             try:
                 client, status = await self._connected(epoch)
             except RefusedError as refused:
-                report(Superseded(str(refused)))
+                self._superseded = str(refused)
+                report(Superseded(self._superseded))
                 return
             except (FairwayError, OSError) as error:
-                report(Gone(str(error)))
-                await asyncio.sleep(wait)
-                wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
+                report(Disconnected(f"{error}; see {self._directory / 'agent.log'}"))
+                failures += 1
+                await asyncio.sleep(_BACK_OFF.seconds(failures))
                 continue
-            wait = _FIRST_WAIT_SECONDS
+            failures = 0
             self._client = client
             report(Connected(status))
             try:
-                async for event in client.events():
-                    report(Happened(event))
+                async for happened in client.reports():
+                    report(happened)
             finally:
                 self._client = None
                 await client.close()
             if self._closed:
                 return
-            report(Gone("the agent is gone; its jobs run on, and it is started again"))
+            report(Disconnected("the agent is gone; its jobs run on, and it is started again"))
 
-    async def ask(self, command: Command) -> Mapping[str, Any]:
+    async def give(self, command: RunCommand) -> CommandAnswer:
         """Give a command to the agent."""
-        if self._client is None:
-            raise BackendGoneError("the agent is gone")
         try:
-            return await self._client.ask(command)
-        except AgentGoneError as error:
-            raise BackendGoneError(str(error)) from None
-        except RefusedError as refused:
-            if refused.code == "superseded":
-                raise SupersededError(str(refused)) from None
-            raise
+            return await self._present().give(command)
+        except (AgentGoneError, RefusedError) as error:
+            raise _translated(error) from None
+
+    async def status(self) -> BackendStatus:
+        """Ask the agent how things stand."""
+        try:
+            return await self._present().status()
+        except (AgentGoneError, RefusedError) as error:
+            raise _translated(error) from None
+
+    def check(self, program: JobProgram) -> None:
+        """Refuse directories and commands that this machine does not have."""
+        refuse_what_cannot_run(program)
+
+    def read_log(self, job: str, rank: int, position: int, most: int) -> LogBlock:
+        """Read a log from the agent's directory, whether the agent is there or not."""
+        return read_log(log_path(self._directory, job, rank), position, most)
 
     async def shut_down(self) -> None:
         """Let the agent end."""
@@ -81,35 +96,56 @@ class LocalBackend:
         if self._client is not None:
             with suppress(AgentGoneError, RefusedError):
                 await self._client.shutdown()
-        if self._agent is not None:
-            with suppress(subprocess.TimeoutExpired):
-                await asyncio.to_thread(self._agent.wait, _ENDING_SECONDS)
+        for directory, agent in list(_started):
+            if directory == self._directory:
+                with suppress(subprocess.TimeoutExpired):
+                    await asyncio.to_thread(agent.wait, _ENDING_SECONDS)
 
-    async def _connected(self, epoch: int) -> tuple[AgentClient, Mapping[str, Any]]:
+    def _present(self) -> AgentClient:
+        if self._superseded is not None:
+            raise SupersededError(self._superseded)
+        if self._client is None:
+            raise BackendGoneError("the agent is gone")
+        return self._client
+
+    async def _connected(self, epoch: int) -> tuple[AgentClient, BackendStatus]:
         try:
-            client, status = await AgentClient.connect(self._directory, epoch)
+            client, greeting = await AgentClient.connect(self._directory, epoch)
         except AgentGoneError:
             await self._start()
-            client, status = await AgentClient.connect(self._directory, epoch)
-        if self._fits(status):
-            return client, status
+            client, greeting = await AgentClient.connect(self._directory, epoch)
+        if self._fits(greeting):
+            return client, greeting.status
         # It was started for other accelerators; its jobs do not notice the change of agents.
         await client.shutdown()
-        async for _ in client.events():
+        async for _ in client.reports():
             pass
         await client.close()
         await self._start()
-        return await AgentClient.connect(self._directory, epoch)
+        client, greeting = await AgentClient.connect(self._directory, epoch)
+        return client, greeting.status
 
-    def _fits(self, status: Mapping[str, Any]) -> bool:
-        there = {(one["type"], one["number"]) for one in status["accelerators"] if one["emulated"]}
-        others = [one for one in status["accelerators"] if not one["emulated"]]
+    def _fits(self, greeting: Greeting) -> bool:
+        accelerators = greeting.status.accelerators
+        there = {(one.type, one.number) for one in accelerators if one.emulated}
+        others = [one for one in accelerators if not one.emulated]
         right = not there if self._wanted is None else there == self._wanted and not others
-        return right and status["time_scale"] == self._time_scale
+        return right and greeting.time_scale == self._time_scale
 
     async def _start(self) -> None:
-        _started[:] = [agent for agent in _started if agent.poll() is None]
-        self._agent = await asyncio.to_thread(
+        _started[:] = [(directory, agent) for directory, agent in _started if agent.poll() is None]
+        agent = await asyncio.to_thread(
             start_agent, self._directory, emulate=self._emulate, time_scale=self._time_scale
         )
-        _started.append(self._agent)
+        _started.append((self._directory, agent))
+
+
+_MADE: MakeBackend = LocalBackend
+"""For the type checker, which cannot see that the registry names this class."""
+
+
+def _translated(error: AgentGoneError | RefusedError) -> FairwayError:
+    """What an agent's failure to do something means for a controller."""
+    if isinstance(error, AgentGoneError):
+        return BackendGoneError(str(error))
+    return SupersededError(str(error)) if error.code == SUPERSEDED else error

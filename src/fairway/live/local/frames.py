@@ -76,7 +76,7 @@ def listening_socket(directory: Path) -> socket.socket:
 
 
 def connected_socket(directory: Path) -> socket.socket:
-    """A controller's end; raises `OSError` where nobody listens."""
+    """A controller's end; raises `OSError` where no agent listens."""
     connecting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with _short_path(directory) as path:

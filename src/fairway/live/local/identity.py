@@ -1,8 +1,8 @@
 """Which process is meant: a number alone is not enough, since the system gives the numbers of the dead to others.
 
 A process is known by its number, its start time and the boot of the machine. Signals go through a descriptor that is
-opened first and checked afterwards, so that between check and signal nobody else can take the number. This reads /proc
-and therefore needs Linux.
+opened first and checked afterwards, so that between check and signal no other process can take the number. This
+reads /proc and therefore needs Linux.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def process_table() -> Iterator[ProcessRow]:
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """Who has this number now, if anyone alive does."""
+    """The living process that has this number now, if there is one."""
     row = process_row(pid)
     return None if row is None or row.state in "ZX" else ProcessIdentity(pid, row.start, boot())
 

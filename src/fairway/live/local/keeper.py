@@ -24,8 +24,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO
 
+from fairway.live.backend.channel import STOPPED
 from fairway.live.local.identity import any_process, identify, process_table
-from fairway.live.run_files import STOPPED, Exit, Order, RunFiles
+from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -42,7 +43,7 @@ class _CannotStartError(Exception):
 class Keeper:
     """The ranks of one run, from start to exit."""
 
-    def __init__(self, files: RunFiles, order: Order) -> None:
+    def __init__(self, files: RunFiles, order: RunOrder) -> None:
         self._files = files
         self._order = order
         self._ranks: list[subprocess.Popen[bytes]] = []
@@ -57,7 +58,7 @@ class Keeper:
         for end in (self._reader, self._writer):
             os.set_blocking(end, False)
 
-    def run(self) -> Exit:
+    def run(self) -> RunExit:
         """Run the job to its end."""
         logs: list[IO[bytes]] = []
         try:
@@ -81,14 +82,16 @@ class Keeper:
         self._end_everything()
         return self._exit(None)
 
-    def _exit(self, error: str | None) -> Exit:
+    def _exit(self, error: str | None) -> RunExit:
         codes = [] if error else [self._codes[rank] for rank in range(len(self._ranks))]
-        return Exit(codes, self._first, self._failed, error, self._asked, self._terminated, self._killed, time.time())
+        return RunExit(
+            codes, self._first, self._failed, error, self._asked, self._terminated, self._killed, time.time()
+        )
 
     # Starting
 
     def listen(self) -> None:
-        """Be ready for signals; before anyone is told of this process, since without it a signal would kill it."""
+        """Be ready for signals; before the claim names this process to the agent, whose signal would kill it."""
 
         def told(number: int, _: object) -> None:
             self._told = True
@@ -191,7 +194,7 @@ class Keeper:
                 os.waitpid(pid, os.WNOHANG)
 
     def _ask(self) -> None:
-        """The agent has changed the lease, or someone wants this machine to stop."""
+        """The agent has changed the lease, or the machine is to stop."""
         lease = self._files.lease()
         wish = lease.stop if lease is not None else "now"
         if wish is None and self._shut_down and lease is not None:
@@ -287,8 +290,8 @@ def main(directory: str) -> int:
     return 0
 
 
-def _write_down(files: RunFiles, ended: Exit) -> None:
-    """Write down how it ended, as soon as the disk has room for it: how else should anybody learn of it?"""
+def _write_down(files: RunFiles, ended: RunExit) -> None:
+    """Write down how it ended, as soon as the disk has room for it: the agent learns of it in no other way."""
     while True:
         try:
             return files.write_exit(ended)

@@ -5,14 +5,12 @@
     GET  /status, /metrics
 
 The request is held here until its answer: should the worker that took it die, another one is asked. A client that goes
-away cancels its request. `Fairway-Deadline-Seconds` says how long the client will wait; what cannot be done in that
-time is refused at once. A `traceparent` is passed on to those who run the stages.
+away cancels its request. What the headers of a request say is in `request`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -20,26 +18,26 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.responses import Response, StreamingResponse
 
-from fairway.errors import InputError
-from fairway.live.serving.async_client import AsyncServingClient
-from fairway.live.serving.settings import ServingSettings
-from fairway.live.serving.supervisor import Supervisor, tallies
-from fairway.live.serving.talk import NobodyAnswersError, RequestFailedError
+from fairway.live.serving.clients.async_client import AsyncServingClient
+from fairway.live.serving.clients.client_protocol import NobodyAnswersError, RequestFailedError
+from fairway.live.serving.supervise.settings import ServingSettings
+from fairway.live.serving.supervise.supervisor import Supervisor, tallies
 from fairway.service.inference.metrics import exposition
-from fairway.service.inference.payload import inputs_of, json_of, response_of
+from fairway.service.inference.payload import json_of, response_of
+from fairway.service.inference.request import header_parameters, request_of
 from fairway.service.inference.token import TokenRequired
 from fairway.service.problems import ProblemError, handle_problems
 
 _STATUS = {"failed": 500, "late": 504, "hopeless": 503, "busy": 429, "unplaceable": 503}
 _LINES = "application/x-ndjson"
 _FACTS = ("open", "waiting", "resident", "hits", "misses", "loads", "evictions", "replied")
-_DISPATCHER_FACTS = ("open", "waiting", "replied")
+_PLANNER_FACTS = ("open", "waiting", "replied")
 
 _Heard = AsyncGenerator[tuple[str, Any], None]
 
 
 def create_inference_app(supervisor: Supervisor, *, token: str | None = None) -> FastAPI:
-    """The HTTP side of an application whose workers run; with a token, everybody has to show it."""
+    """The HTTP side of an application whose workers run; with a token, every request has to show it."""
     settings = supervisor.settings
     application = settings.application()
     clients: list[AsyncServingClient] = []
@@ -55,21 +53,20 @@ def create_inference_app(supervisor: Supervisor, *, token: str | None = None) ->
         app.add_middleware(TokenRequired, token=token)
     handle_problems(app)
 
-    @app.post("/workflows/{name}", response_model=None)
+    @app.post("/workflows/{name}", response_model=None, openapi_extra={"parameters": header_parameters()})
     async def ask(name: str, request: Request) -> Response:
         """Run a workflow."""
         workflow = application.workflows.get(name)
         if workflow is None:
             known = ", ".join(application.workflows)
             raise ProblemError(404, "unknown", f"no workflow '{name}'; there is {known}")
-        seconds = _deadline(request.headers.get("fairway-deadline-seconds"))
-        inputs = await inputs_of(request, workflow, settings.most_bytes)
-        heard = clients[0].conversation(name, inputs, seconds, request.headers.get("traceparent"))
+        asked = await request_of(request, workflow, settings.most_bytes)
+        heard = clients[0].conversation(asked.workflow, dict(asked.inputs), asked.deadline_seconds, asked.trace)
         try:
             first = await _unless_left(request, anext(heard))
             if first is None:
                 await heard.aclose()
-                return Response(status_code=499)  # nobody will see it
+                return Response(status_code=499)  # the client is gone, and will not see it
             kind, value = first
             if workflow.streaming:
                 return StreamingResponse(_lines(heard, kind, value), media_type=_LINES)
@@ -109,9 +106,7 @@ def create_inference_app(supervisor: Supervisor, *, token: str | None = None) ->
             "workers": [
                 {"number": number, **_facts(counted.get(number), _FACTS)} for number in range(settings.workers)
             ],
-            "dispatcher": None
-            if settings.dispatcher is None
-            else _facts(counted.get(settings.dispatcher), _DISPATCHER_FACTS),
+            "planner": None if settings.planner is None else _facts(counted.get(settings.planner), _PLANNER_FACTS),
         }
 
     @app.get("/metrics", response_model=None)
@@ -125,30 +120,18 @@ def create_inference_app(supervisor: Supervisor, *, token: str | None = None) ->
 
 
 def _facts(tally: Mapping[str, Any] | None, facts: Sequence[str]) -> dict[str, Any]:
-    """What a process says of itself; nothing if it does not answer."""
+    """The facts that a process says of itself; null if the process does not answer."""
     return {"present": tally is not None, **{fact: None if tally is None else tally[fact] for fact in facts}}
 
 
 def _labels(settings: ServingSettings) -> dict[int, str]:
     """What each process is called in metrics: a worker goes by its number."""
     labels = {number: str(number) for number in range(settings.workers)}
-    return labels if settings.dispatcher is None else {**labels, settings.dispatcher: "dispatcher"}
-
-
-def _deadline(given: str | None) -> float | None:
-    if given is None:
-        return None
-    try:
-        seconds = float(given)
-    except ValueError:
-        seconds = math.nan
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise InputError(f"Fairway-Deadline-Seconds: '{given}' given, expected seconds above 0 from now")
-    return seconds
+    return labels if settings.planner is None else {**labels, settings.planner: "planner"}
 
 
 async def _unless_left(request: Request, answer: Any) -> tuple[str, Any] | None:
-    """What is waited for, or None if the client goes away before it is there."""
+    """The answer that the client waits for, or None if the client goes away before it is there."""
     wanted = asyncio.ensure_future(answer)
     leaving = asyncio.ensure_future(_left(request))
     try:

@@ -9,12 +9,12 @@ from typing import Any
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from fairway.live.serving.application import Application
+from fairway.live.serving.application.definition import Application
 
 _COUNTERS = {
     "asked": ("fairway_serving_requests", "Requests that came in."),
     "replied": ("fairway_serving_replies", "Requests that were answered."),
-    "cancelled": ("fairway_serving_cancellations", "Requests whose client went away or changed its mind."),
+    "cancelled": ("fairway_serving_cancellations", "Requests whose client went away or took them back."),
     "failures": ("fairway_serving_stage_failures", "Runs of stages that raised."),
     "hits": ("fairway_serving_cache_hits", "Runs that found their model in memory."),
     "misses": ("fairway_serving_cache_misses", "Runs that had to wait for their model."),
@@ -35,9 +35,9 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64)
 def exposition(
     application: Application, tallies: Mapping[int, Mapping[str, Any]], labels: Mapping[int, str], restarts: int
 ) -> bytes:
-    """All metrics as text: what each of those processes that answer has counted since it was started.
+    """All metrics as text: what each process that answers has counted since it was started.
 
-    `labels` has what each process is called.
+    `labels` has the name of each process.
     """
     registry = CollectorRegistry()
     answered = {labels[number]: tally for number, tally in tallies.items()}

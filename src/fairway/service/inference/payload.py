@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairway.errors import InputError
-from fairway.live.serving.application import ServedWorkflow
+from fairway.live.serving.application.definition import ServedWorkflow
 from fairway.service.documents_in import JSON, looks_like_json, read_body
 from fairway.service.problems import ProblemError
 
@@ -42,7 +42,7 @@ async def inputs_of(request: Request, workflow: ServedWorkflow, most_bytes: int)
 
 
 def _is_json(content_type: str, body: bytes) -> bool:
-    """Whether a body is meant as JSON; where nobody says, or curl does unasked, it is what begins as an object does."""
+    """Whether a body is meant as JSON; without a type, or with curl's own, if it begins as an object does."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind in {"", "application/x-www-form-urlencoded"}:
         return not body or looks_like_json(body)

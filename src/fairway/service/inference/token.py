@@ -1,4 +1,4 @@
-"""Lets nobody in who does not show the token."""
+"""Refuses every request that does not show the token."""
 
 from __future__ import annotations
 

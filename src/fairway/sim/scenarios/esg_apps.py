@@ -1,4 +1,4 @@
-"""Scenario `esg-apps`: six image pipelines of six functions on 16 invokers, after the setting that ESG was tried in.
+"""Scenario `esg-apps`: six image pipelines of six functions on 16 workers, after the setting that ESG was tried in.
 
 It is synthetic: profiles follow a formula (`configure.profile`) whose slopes are those of public tables. An application
 should answer within 0.8, 1.0 or 1.2 times L, the time of its longest way on one CPU and one slice without transfers.
@@ -12,14 +12,24 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from fairway.configure.application import Application
-from fairway.configure.configuration import ConfigurationSpace
-from fairway.configure.platform import Platform
-from fairway.configure.profile import SyntheticFunction
-from fairway.engine.serverless import Function, ServedApplication
-from fairway.sim.serverless_scenario import ServerlessArrivals, ServerlessScenario, uniform_gaps
+from fairway.configure.configuration import ConfigurationSpace, Prices
+from fairway.configure.profile import Profile, SyntheticFunction
+from fairway.links import Transfers
+from fairway.place.fleet import Worker
+from fairway.sim.arrivals import Arrivals, uniform_gaps
+from fairway.sim.scenario import ColdStarts, Scenario
+from fairway.workflows import ANY, Model, Stage, Workflow
 
-INVOKERS = 16
+WORKERS = 16
+CPUS, SLICES = 16, 7
+"""Of each worker."""
+
+KEEP_ALIVE_SECONDS = 600.0
+"""For so long, a container that no task uses is kept."""
+
+UNLIMITED = 10**9
+"""Memory for more containers than ever there are."""
+
 SLOS: Mapping[str, float] = MappingProxyType({"strict": 0.8, "moderate": 1.0, "relaxed": 1.2})
 """Times L."""
 
@@ -81,41 +91,66 @@ _APPLICATIONS: tuple[tuple[str, _Chain, _Edges | None], ...] = (
 
 
 def esg_apps(
-    slo: str = "moderate", apps: str = "chains", *, noise: float = 0.08, overhead_seconds: float = 0.001
-) -> ServerlessScenario:
-    """The scenario with one of its SLOs and sets of applications."""
-    numbers = {name: number for number, name in enumerate(_FUNCTIONS)}
-    return ServerlessScenario(
+    slo: str = "moderate",
+    apps: str = "chains",
+    *,
+    overhead_seconds: float = 0.001,
+    cold: ColdStarts | None = None,
+    most_containers: int | None = None,
+) -> Scenario:
+    """The scenario with one of its SLOs and sets of applications.
+
+    Without `cold`, all functions are warm everywhere. `most_containers` is for how many a worker has memory.
+    """
+    workflows = [_workflow(key, needs_models=cold is not None) for key in APPS[apps]]
+    names = [workflow.name for workflow in workflows]
+    longest = [_longest_way(key, workflow) for key, workflow in zip(APPS[apps], workflows, strict=True)]
+    return Scenario(
         "esg-apps",
-        tuple(_served(key, SLOS[slo], numbers) for key in APPS[apps]),
-        tuple(Function(name, each.cold_seconds) for name, each in _FUNCTIONS.items()),
-        Platform(overhead_seconds=overhead_seconds, noise=noise),
-        INVOKERS,
+        tuple(workflows),
+        tuple(
+            Worker(f"w{number}", UNLIMITED if most_containers is None else most_containers, "gpu", None, CPUS, SLICES)
+            for number in range(WORKERS)
+        ),
+        Transfers(),
+        slo_seconds={name: SLOS[slo] * seconds for name, seconds in zip(names, longest, strict=True)},
+        prices=Prices(),
+        profiles={name: _profiles(key) for name, key in zip(names, APPS[apps], strict=True)},
+        overhead_seconds=overhead_seconds,
+        keys=dict(zip(names, APPS[apps], strict=True)),
+        cold=ColdStarts() if cold is None else cold,
     )
 
 
-def esg_arrivals(load: str, apps: str, end: float, seed: int) -> ServerlessArrivals:
+def esg_arrivals(load: str, apps: str, end: float, seed: int) -> Arrivals:
     """The requests of a seed up to a time, in seconds."""
     return uniform_gaps(*LOADS[load], end, len(APPS[apps]), seed)
 
 
-def _served(key: int, factor: float, numbers: Mapping[str, int]) -> ServedApplication:
+def _profiles(key: int) -> tuple[Profile, ...]:
+    space = ConfigurationSpace()
+    return tuple(_FUNCTIONS[function].times.profile(space) for function in _APPLICATIONS[key][1])
+
+
+def _workflow(key: int, *, needs_models: bool) -> Workflow:
     name, functions, given = _APPLICATIONS[key]
     edges = tuple((stage, stage + 1) for stage in range(len(functions) - 1)) if given is None else given
-    stages = [f"{number} {function}" for number, function in enumerate(functions)]
-    space = ConfigurationSpace()
-    application = Application.of(
-        {stage: _FUNCTIONS[each].times.profile(space) for stage, each in zip(stages, functions, strict=True)},
-        [(stages[source], stages[target]) for source, target in edges],
-        1.0,
-        input_bytes={stage: _FUNCTIONS[each].input_bytes for stage, each in zip(stages, functions, strict=True)},
-        cold_seconds={stage: _FUNCTIONS[each].cold_seconds for stage, each in zip(stages, functions, strict=True)},
-        name=name,
-        key=key,
+    names = [f"{number} {function}" for number, function in enumerate(functions)]
+    takes = [max((_FUNCTIONS[functions[target]].input_bytes for source, target in edges if source == stage), default=0)
+             for stage in range(len(functions))]  # fmt: skip
+    stages = tuple(
+        Stage.of(
+            names[number],
+            {ANY: profile.fastest_by_batch()},
+            *((function,) if needs_models else ()),
+            input_bytes=_FUNCTIONS[function].input_bytes,
+            output_bytes=takes[number],
+        )
+        for number, (function, profile) in enumerate(zip(functions, _profiles(key), strict=True))
     )
-    single = [_FUNCTIONS[function].times.seconds for function in functions]
-    longest = application.workflow.critical_path(single).seconds
-    slo = Application(
-        application.workflow, application.profiles, factor * longest, application.cold_seconds, application.key
-    )
-    return ServedApplication(slo, tuple(numbers[function] for function in functions))
+    models = {each: Model(each, 1, _FUNCTIONS[each].cold_seconds) for each in functions} if needs_models else {}
+    return Workflow(stages, tuple((names[source], names[target]) for source, target in edges), models, name=name)
+
+
+def _longest_way(key: int, workflow: Workflow) -> float:
+    return workflow.critical_path([_FUNCTIONS[function].times.seconds for function in _APPLICATIONS[key][1]]).seconds

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from fairway.errors import InputError
+from fairway.links import Links
 from fairway.place.fleet import Worker
-from fairway.place.links import Links
 from fairway.sim.scenario import Scenario
 from fairway.traces.requests import RequestTrace
 from fairway.workflows import Model, Stage, Workflow

@@ -1,0 +1,1 @@
+"""How shares of time become rounds (Gavel §5)."""

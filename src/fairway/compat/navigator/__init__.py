@@ -1,0 +1,1 @@
+"""Compass as its authors' simulator, Navigator, runs it."""

@@ -1,0 +1,1 @@
+"""The serving engine: requests in, batches of tasks on workers out."""

@@ -1,0 +1,282 @@
+"""How tasks come to a worker, and where their outputs go: from task to task along the plan that travels with them.
+
+A task joins the queue with its first input and is ready with the last. When it has ended, each task that takes its
+output goes to the planned worker or, if the placer finds that better now, to another one, and the ingress of the
+request hears of the end. With recovery, a worker keeps what its tasks put out until the request is over, so that it can
+be sent again when another worker is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from fairway.engine.serving.batch_rule import GraphBatches
+from fairway.engine.serving.flow import Flow
+from fairway.engine.serving.messages import (
+    FAILED,
+    UNPLACEABLE,
+    BatchArrived,
+    Forget,
+    InputsArrived,
+    OutputGone,
+    Replanned,
+    Send,
+    SendAgain,
+    StageDone,
+    StageMoved,
+    StageStuck,
+)
+from fairway.engine.serving.side_by_side import SideBySide
+from fairway.engine.serving.stage_facts import StageFacts
+from fairway.engine.serving.task_queue import Task
+from fairway.engine.serving.tasks_here import TasksHere
+from fairway.made import made
+from fairway.place.fleet import OUTSIDE
+from fairway.place.graph import TaskGraph
+from fairway.place.placer import BatchPlacer, Placer
+from fairway.place.plan import NoPlaceError
+from fairway.place.state import StateTable, View
+
+Shares = Mapping[TaskGraph, tuple[tuple[int, int], ...]]
+"""By workflow and stage, the CPUs and slices that a task holds on a divided worker."""
+
+
+class Forwarding(SideBySide):
+    """The tasks that are here, and the way to those that take their outputs.
+
+    `here` are the joins that lack inputs; with recovery, all tasks that wait or run, and what has ended.
+    """
+
+    __slots__ = (
+        "_batches",
+        "_facts",
+        "_facts_of_all",
+        "_gathers",
+        "_keeps_plans",
+        "_recovers",
+        "_stage_shares",
+        "ahead",
+        "draws",
+        "here",
+    )
+
+    def __init__(
+        self,
+        me: int,
+        placer: BatchPlacer,
+        table: StateTable,
+        draws: np.random.Generator,
+        *,
+        recovers: bool,
+        most_ended: float,
+        watches_time: bool,
+        epoch: int,
+        reports_copies: bool,
+        keep_alive_seconds: float = math.inf,
+        batches: Mapping[TaskGraph, GraphBatches],
+        shares: Shares,
+        facts: dict[TaskGraph, list[StageFacts]],
+    ) -> None:
+        rules = placer.rules
+        super().__init__(
+            me,
+            rules,
+            table,
+            watches_time=watches_time,
+            epoch=epoch,
+            reports_copies=reports_copies,
+            keep_alive_seconds=keep_alive_seconds,
+        )
+        self.ahead: Placer = placer  # type: ignore[assignment]  # where no configurator makes batches, it is one
+        self.draws = draws
+        self.here = TasksHere(most_ended)
+        self._recovers = recovers
+        self._gathers = rules.gathers_joins
+        self._keeps_plans = rules.keeps_plans
+        self._batches = batches
+        self._stage_shares = shares
+        self._facts: dict[TaskGraph, StageFacts] = {}
+        self._facts_of_all = facts
+
+    def facts(self, graph: TaskGraph) -> StageFacts:
+        """The numbers of a graph for this worker."""
+        facts = self._facts.get(graph)
+        if facts is None:
+            of_all = self._facts_of_all.get(graph)
+            if of_all is None:
+                of_all = self._facts_of_all[graph] = StageFacts.of_all(graph)
+            facts = of_all[self.me]
+            batches, shares = self._batches.get(graph), self._stage_shares.get(graph)
+            if batches is not None or shares is not None:
+                facts = replace(facts, batches=None if batches is None else batches[self.me], shares=shares)
+            self._facts[graph] = facts
+        return facts
+
+    def view(self) -> View:
+        """What is known of all workers now, of this one exactly."""
+        return self._table.view(self.me, self.now, self.load)
+
+    def is_present(self, worker: int) -> bool:
+        """Whether a worker is there, as far as this one knows."""
+        return self._table.is_seen(worker)
+
+    def send(self, flow: Flow, stage: int, worker: int, sources: tuple[int, ...], *, gathered: bool = False) -> None:
+        """Bring inputs of a task to its worker."""
+        if worker == self.me:
+            self._take(flow, stage, sources, gathered)
+        else:
+            self.out.append(made(Send, (worker, made(InputsArrived, (flow, stage, sources, gathered)))))
+
+    # Tasks come
+
+    def _take(self, flow: Flow, stage: int, sources: tuple[int, ...], gathered: bool, at_once: bool = False) -> None:
+        """Let a task join the queue with its first inputs, and be ready to run with the last.
+
+        `at_once` says that no other task is before it.
+        """
+        graph = flow.graph
+        facts = self._facts.get(graph) or self.facts(graph)
+        is_join = graph.is_join[stage]
+        if not (is_join or self._recovers):  # by far the most
+            ready = Task(flow, stage, facts, self.now, self._patience)
+            if at_once:
+                self.load.enqueue(ready.seconds)
+                self._row_changed = True
+                self._start(ready)
+            else:
+                self._enqueue(ready, True)
+            return
+        if self._recovers and self._is_over(flow, stage, facts):
+            return
+        task = self.here.get(flow.request.key, stage)
+        if task is None:
+            task = Task(flow, stage, facts, self.now, self._patience)
+            self.here.add(task)
+            if not is_join or gathered or not self._gathers:
+                self._enqueue(task, False)
+        elif flow.attempt > task.flow.attempt:
+            task.flow = flow
+        if task.arrived < 0:  # all are there, these came twice
+            return
+        for source in sources:
+            task.arrived |= 1 << source
+        if task.arrived == facts.inputs[stage]:
+            task.arrived = -1
+            if not self._recovers:
+                self.here.remove(task)
+            if task.place >= 0:
+                self.queue.complete(task)
+            else:
+                self._place_gathered(task)
+
+    def _take_batch(self, event: BatchArrived) -> None:
+        """Let a batch that an engine has planned join the queue, ready to run."""
+        first, *others = event.flows
+        graph, stage = first.graph, event.stage
+        facts = self._facts.get(graph) or self.facts(graph)
+        task = Task(first, stage, facts, self.now)
+        task.batch, task.seconds, task.arrived = event, event.seconds, -1
+        task.mates = tuple([Task(flow, stage, facts, self.now) for flow in others])
+        self._enqueue(task, True)
+
+    def _place_gathered(self, task: Task) -> None:
+        """All inputs of a task have come together here: it is placed now, once."""
+        flow, stage = task.flow, task.stage
+        target = self._next_worker(flow, stage, self.view(), gathered=True)
+        if target == self.me:
+            task.queued = self.now
+            self._enqueue(task, True)
+            return
+        self.here.remove(task)
+        if target is not None:
+            self.send(flow, stage, target, flow.graph.workflow.predecessors[stage], gathered=True)
+
+    def _is_over(self, flow: Flow, stage: int, facts: StageFacts) -> bool:
+        """Whether a task has ended here before, or its request is over.
+
+        If it has ended by an older plan, its ingress does not know that, and its output goes where the new one says.
+        """
+        key, ingress = flow.request.key, flow.request.ingress
+        if self.here.is_over(key):
+            return True
+        ended = self.here.ended(key, stage)
+        if ended is not None:
+            if flow.attempt > ended.attempt:
+                self._pass_on(Task(flow, stage, facts, self.now))
+            return True
+        return ingress not in {OUTSIDE, self.me} and not self.is_present(ingress)
+
+    # Outputs go on
+
+    def _pass_on(self, task: Task) -> None:
+        """A task has ended: those that take its output are next, and its ingress hears of it."""
+        flow, stage = task.flow, task.stage
+        if self._recovers:
+            self.here.end(task)
+        if task.dropped:
+            return
+        successors = task.facts.after[stage]
+        if self._recovers or not successors:
+            request = flow.request
+            done = made(StageDone, (request.key, stage, self.me, flow.attempt, self.now))
+            self.tell(request.ingress, done)
+        view, table, workers = None, self._table, flow.workers
+        for successor in successors:
+            if self._keeps_plans and table.is_seen(workers[successor]):
+                self.send(flow, successor, workers[successor], (stage,))
+                continue
+            if view is None or view.own_queued != self.load.queued:  # the last one stays here
+                view = table.view(self.me, self.now, self.load)
+            worker = self._next_worker(flow, successor, view)
+            if worker is not None:
+                self.send(flow, successor, worker, (stage,))
+
+    def _next_worker(self, flow: Flow, stage: int, view: View, *, gathered: bool = False) -> int | None:
+        """Where a task goes whose input is here; None if it can run nowhere any more, which its ingress hears."""
+        planned = flow.workers[stage]
+        try:
+            worker = self.ahead.next_worker(flow.request, stage, planned, view, self.now, self.draws, gathered=gathered)
+        except NoPlaceError as error:
+            self._give_up(flow, str(error))
+            return None
+        if worker != planned and self._recovers:
+            alone = flow.graph.is_join[stage] and not gathered
+            self.tell(flow.request.ingress, StageMoved(flow.request.key, stage, worker, flow.attempt, alone))
+        return worker
+
+    def _give_up(self, flow: Flow, reason: str, code: str = UNPLACEABLE) -> None:
+        """Let the ingress know that a task of a request can run nowhere, or has no result."""
+        self.tell(flow.request.ingress, StageStuck(flow.request.key, reason, code))
+
+    def _fail(self, task: Task, reason: str, code: str = FAILED) -> None:
+        """A task has no result: its request fails, unless it is over already."""
+        self.here.remove(task)
+        if not task.dropped:
+            self._give_up(task.flow, reason, code)
+
+    # What the ingress says
+
+    def _replanned(self, event: Replanned) -> None:
+        flow = event.flow
+        for task in self.here.of(flow.request.key):
+            if flow.attempt > task.flow.attempt:
+                task.flow = flow
+
+    def _send_again(self, event: SendAgain) -> None:
+        flow, source, stages = event
+        request = flow.request
+        if self.here.ended(request.key, source) is None:
+            self.tell(request.ingress, OutputGone(request.key, source, self.me, flow.attempt))
+            return
+        for stage in stages:
+            self.send(flow, stage, flow.workers[stage], (source,))
+
+    def _forget(self, event: Forget) -> None:
+        key = event.key
+        self._drop(self.here.close(key))
+        if self._reports_copies:
+            self._drop_batches(lambda flow: flow.request.key == key)

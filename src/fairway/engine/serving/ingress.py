@@ -1,0 +1,190 @@
+"""The requests that came to one worker: planned here, kept until the reply, planned again when workers are lost.
+
+A plan for what is left of a request is a new attempt at it. What was told of an older attempt is taken with care: a
+task that ended counts, but its output may have gone where nobody waits for it any more, so it is sent again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from fairway.engine.serving.flow import Flow
+from fairway.engine.serving.messages import (
+    FAILED,
+    HOPELESS,
+    Cancelled,
+    Forget,
+    OutputGone,
+    Refuse,
+    Replanned,
+    Reply,
+    RequestArrived,
+    SendAgain,
+    StageDone,
+    StageMoved,
+    StageStuck,
+)
+from fairway.engine.serving.open_requests import OpenRequest
+from fairway.made import made
+from fairway.place.plan import NoPlaceError, Plan, Request
+
+if TYPE_CHECKING:
+    from fairway.engine.serving.engine import ServingEngine
+
+
+class Ingress:
+    """The open requests of a worker, by key; whoever tells it something says for which engine."""
+
+    __slots__ = ("_forgets", "_most_attempts", "_recovers", "open")
+
+    def __init__(self, *, recovers: bool, forgets: bool, most_attempts: float) -> None:
+        self._recovers = recovers
+        self._forgets = forgets
+        self._most_attempts = most_attempts
+        self.open: dict[int, OpenRequest] = {}
+
+    def arrived(self, engine: ServingEngine, event: RequestArrived) -> None:
+        """Plan a request, and send its input to where it starts."""
+        key, graph, deadline, _ = event
+        if key in self.open:
+            raise engine.story_error(event.cause, f"{event.cause} arrives but is here already")
+        request = made(Request, (key, graph, engine.me, None, deadline, deadline == math.inf))
+        plan = self._plan(engine, request)
+        if plan is None:
+            return
+        if deadline != math.inf and (expected := float(plan.finish.max())) > deadline:
+            reason = f"it would take {expected - engine.now:.3g} s, but has {max(deadline - engine.now, 0.0):.3g} s"
+            engine.out.append(Refuse(key, reason, HOPELESS))
+            return
+        facts = engine.facts(graph)
+        flow = Flow(request, graph, plan.workers.tolist())
+        self.open[key] = OpenRequest(flow, facts.exits, tracked=self._recovers)
+        for stage in facts.entries:
+            engine.send(flow, stage, flow.workers[stage], ())
+
+    def stage_done(self, engine: ServingEngine, event: StageDone) -> None:
+        """A task of a request has ended: if it was the last, the request is answered."""
+        key, stage, worker, _, finished = event
+        request = self.open.get(key)
+        if request is None:
+            if self._recovers and self._forgets:  # it ran twice, or for a request that is over: its worker should know
+                engine.tell(worker, Forget(key))
+            return
+        if self._recovers:
+            self._note(engine, request, event)
+        if request.left >> stage & 1:
+            request.left &= ~(1 << stage)
+            request.finished = max(request.finished, finished)
+            if not request.left:
+                engine.out.append(made(Reply, (key, request.finished)))
+                if self._forgets or request.flow.attempt:  # else no worker has a task of it any more
+                    self._close(engine, request)
+                else:
+                    del self.open[key]
+
+    def stage_moved(self, engine: ServingEngine, event: StageMoved) -> None:
+        """A task went elsewhere than planned; if that worker is gone by now, the task needs another place.
+
+        So does one that went without its other inputs, since its planned worker is gone: some of these may have gone
+        there, too.
+        """
+        key, stage, worker, attempt, alone = event
+        request = self.open.get(key)
+        if request is None:
+            engine.tell(worker, Forget(key))
+            return
+        request.named.add(worker)
+        if attempt >= request.since[stage] and not request.is_done(stage):  # else it was sent anew since then
+            request.at[stage] = worker
+            if alone:
+                request.gone.add(stage)
+            self._recover(engine, request)
+
+    def stage_stuck(self, engine: ServingEngine, event: StageStuck) -> None:
+        """A task has no result, and will have none: the request is refused."""
+        request = self.open.get(event.key)
+        if request is not None:
+            engine.out.append(Refuse(*event))
+            self._close(engine, request)
+
+    def output_gone(self, engine: ServingEngine, event: OutputGone) -> None:
+        """What a task put out is not there any more: the task runs once more, if its output is still needed."""
+        key, stage, worker, attempt = event
+        request = self.open.get(key)
+        if request is None or request.at[stage] != worker or attempt < request.since[stage]:
+            return  # the task was sent on its way once more since then
+        request.gone.add(stage)
+        self._recover(engine, request)
+
+    def cancelled(self, engine: ServingEngine, event: Cancelled) -> None:
+        """Nobody waits for a request any more: all drop what they hold of it."""
+        request = self.open.get(event.key)
+        if request is not None:
+            self._close(engine, request)
+
+    def worker_lost(self, engine: ServingEngine, worker: int) -> None:
+        """A worker is lost: plan again what it had."""
+        for request in list(self.open.values()):
+            request.lose(worker)
+            self._recover(engine, request)
+
+    def _note(self, engine: ServingEngine, request: OpenRequest, event: StageDone) -> None:
+        _, stage, worker, attempt, finished = event
+        flow = request.flow
+        request.named.add(worker)
+        after = flow.graph.workflow.successors[stage]
+        if after and worker != engine.me and not engine.is_present(worker):
+            return  # its output is gone with it
+        if request.is_done(stage):
+            return
+        request.finish[stage], request.at[stage] = finished, worker
+        if attempt != flow.attempt:
+            waiting = tuple(next_ for next_ in after if not request.is_done(next_))
+            if waiting:
+                engine.tell(worker, SendAgain(flow, stage, waiting))
+
+    def _recover(self, engine: ServingEngine, request: OpenRequest) -> None:
+        repeated = request.to_repeat(engine.is_present)
+        if not repeated:
+            return
+        old = request.flow
+        if old.attempt + 1 >= self._most_attempts:
+            reason = f"workers that ran it were lost {old.attempt + 1} times, so it is not tried again"
+            engine.out.append(Refuse(old.request.key, reason, FAILED))
+            self._close(engine, request)
+            return
+        plan = self._plan(engine, old.request._replace(kept=request.without(repeated)))
+        if plan is None:
+            self._close(engine, request)
+            return
+        flow = Flow(old.request, old.graph, plan.workers.tolist(), old.attempt + 1)
+        request.follow(flow, repeated)
+        before = flow.graph.workflow.predecessors
+        # Who has a task of it needs the new plan before anything that is sent by it.
+        holders = {request.at[stage] for stage in range(len(request.at)) if not request.is_done(stage)}
+        for worker in sorted(holders):
+            engine.tell(worker, Replanned(flow))
+        again: dict[int, list[int]] = {}
+        for stage in sorted(repeated):
+            if not before[stage]:
+                engine.send(flow, stage, flow.workers[stage], ())
+            for source in before[stage]:
+                if request.is_done(source):
+                    again.setdefault(source, []).append(stage)
+        for source, stages in again.items():
+            engine.tell(request.at[source], SendAgain(flow, source, tuple(stages)))
+
+    def _plan(self, engine: ServingEngine, request: Request) -> Plan | None:
+        try:
+            return engine.ahead.plan(request, engine.view(), engine.now, engine.draws)
+        except NoPlaceError as error:
+            engine.out.append(Refuse(request.key, str(error)))
+            return None
+
+    def _close(self, engine: ServingEngine, request: OpenRequest) -> None:
+        key = request.flow.request.key
+        del self.open[key]
+        if self._recovers:
+            for worker in sorted(request.named):
+                engine.tell(worker, Forget(key))

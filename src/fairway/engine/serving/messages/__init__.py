@@ -1,0 +1,65 @@
+"""The vocabulary of the serving engine: the events that it takes in and the commands that it answers with.
+
+Both are tuples: they are made by the million in a simulation.
+"""
+
+from __future__ import annotations
+
+from fairway.engine.serving.messages.commands import (
+    HIT,
+    MISS,
+    NO_MODEL,
+    PARTIAL,
+    Command,
+    Evict,
+    Load,
+    Mate,
+    PublishLoad,
+    PublishModels,
+    Refuse,
+    Reply,
+    Restarted,
+    Run,
+    Send,
+    Why,
+)
+from fairway.engine.serving.messages.events import (
+    FAILED,
+    HOPELESS,
+    LATE,
+    NONE_FAILED,
+    UNPLACEABLE,
+    BatchArrived,
+    BatchDone,
+    Cancelled,
+    Event,
+    Forget,
+    InputsArrived,
+    ModelFailed,
+    ModelLoaded,
+    OutputGone,
+    PeerCopies,
+    PeerJoined,
+    PeerLoad,
+    PeerLost,
+    PeerModels,
+    Pin,
+    Replanned,
+    RequestArrived,
+    SendAgain,
+    StageDone,
+    StageMoved,
+    StageStuck,
+    TaskDone,
+    TimePassed,
+    Warm,
+)
+
+__all__ = [
+    "FAILED", "HIT", "HOPELESS", "LATE", "MISS", "NONE_FAILED", "NO_MODEL", "PARTIAL", "UNPLACEABLE",
+    "BatchArrived", "BatchDone", "Cancelled", "Command", "Event", "Evict", "Forget", "InputsArrived", "Load",
+    "Mate", "ModelFailed", "ModelLoaded", "OutputGone", "PeerCopies", "PeerJoined", "PeerLoad", "PeerLost",
+    "PeerModels", "Pin", "PublishLoad", "PublishModels", "Refuse", "Replanned", "Reply", "RequestArrived",
+    "Restarted", "Run", "Send", "SendAgain", "StageDone", "StageMoved", "StageStuck", "TaskDone", "TimePassed",
+    "Warm", "Why",
+]  # fmt: skip

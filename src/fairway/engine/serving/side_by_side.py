@@ -1,0 +1,270 @@
+"""Tasks that run beside each other on one worker, each on its share of the CPUs and slices (ESG's machine model).
+
+The next task starts as soon as its share is free and memory has a copy of its models for it alone; none behind it goes
+first, so that a large one is not held up for ever. It holds its share while a copy is on its way. A worker's load is
+what its tasks take of the whole worker: a task of s seconds on a seventh of it adds s / 7.
+
+A batch that an engine has planned (`desk`) comes as one task with its mates, and ends as one: that engine hears of it.
+Workers that run such batches all count copies and shares; on one that is not divided, a batch has all of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from fairway.engine.serving.flow import Flow
+from fairway.engine.serving.messages import (
+    FAILED,
+    HIT,
+    LATE,
+    MISS,
+    NO_MODEL,
+    PARTIAL,
+    UNPLACEABLE,
+    BatchDone,
+    TaskDone,
+    TimePassed,
+)
+from fairway.engine.serving.station import LATE_REASON, Station
+from fairway.engine.serving.task_queue import Task
+from fairway.made import made
+from fairway.place.fleet import OUTSIDE
+from fairway.place.memory import DoesNotFitError
+from fairway.place.placer import WorkerRules
+from fairway.place.state import NEVER, StateTable
+
+
+class Beside(NamedTuple):
+    """A task that runs, or waits for its models, beside others: on so many CPUs and slices, since then, until then."""
+
+    task: Task
+    cpu: int
+    gpu: int
+    began: float
+    until: float
+
+
+class SideBySide(Station):
+    """A worker that may be shared; `beside` are the tasks that hold shares of it, by the numbers of their runs.
+
+    `awaiting` are those of them that wait for copies of their models, the one that has waited longest first.
+    """
+
+    __slots__ = ("_shared", "awaiting", "beside", "cpus", "free_cpu", "free_gpu", "slices")
+
+    def __init__(
+        self,
+        me: int,
+        rules: WorkerRules,
+        table: StateTable,
+        *,
+        watches_time: bool,
+        epoch: int,
+        reports_copies: bool = False,
+        keep_alive_seconds: float = math.inf,
+    ) -> None:
+        super().__init__(
+            me,
+            rules,
+            table,
+            watches_time=watches_time,
+            epoch=epoch,
+            reports_copies=reports_copies,
+            keep_alive_seconds=keep_alive_seconds,
+        )
+        worker = None if me == OUTSIDE else table.fleet.workers[me]
+        self._shared = worker is not None and self.memory.counts_use
+        self.cpus, self.slices = (0, 0) if worker is None else (worker.cpus, worker.slices)
+        self.free_cpu, self.free_gpu = self.cpus, self.slices
+        self.beside: dict[int, Beside] = {}
+        self.awaiting: list[Task] = []
+
+    def _share(self, task: Task) -> tuple[int, int]:
+        """The CPUs and slices that a task holds: as planned, as floor 2 fixed it for its stage, or the whole worker."""
+        if task.batch is not None:
+            return task.batch.configuration[1:]
+        shares = task.facts.shares
+        return (self.cpus, self.slices) if shares is None else shares[task.stage]
+
+    def _weight(self, cpu: int, gpu: int) -> float:
+        """The part of the worker that a share is."""
+        return max(cpu / self.cpus if self.cpus else 0.0, gpu / self.slices if self.slices else 0.0)
+
+    def _load_of(self, task: Task) -> float:
+        return task.seconds * self._weight(*self._share(task)) if self._shared else task.seconds
+
+    # Tasks start
+
+    def _start_next(self) -> None:
+        if not self._shared:
+            super()._start_next()
+            return
+        while (task := self.queue.first()) is not None:
+            cpu, gpu = self._share(task)
+            if cpu > self.free_cpu or gpu > self.free_gpu or not self._start_beside(task, cpu, gpu):
+                return
+
+    def _start_beside(self, task: Task, cpu: int, gpu: int) -> bool:
+        """Let a task have its share; False if it has to wait until a copy of a model can go for those that it needs."""
+        queue, memory, now, load = self.queue, self.memory, self.now, self._load_of(task)
+        late = task.batch is None and task.flow.request.deadline < now
+        found = NO_MODEL if late else self._lacks(task)
+        problem = None
+        if not late:
+            try:
+                evict, fetch, prefetch = memory.prepare(task.models, queue.models)
+            except DoesNotFitError as error:
+                if self.beside or memory.copying:
+                    return False
+                problem = str(error)
+        queue.take()
+        self.load.drop(load)
+        self._row_changed = True
+        if late:
+            self._fail(task, LATE_REASON, LATE)
+            return True
+        if problem is not None:
+            self._fail_all(task, problem, UNPLACEABLE)
+            return True
+        if evict or fetch:
+            self._change_memory(evict, fetch)
+        if prefetch:
+            self._change_memory((), prefetch, "ahead")
+        self.free_cpu -= cpu
+        self.free_gpu -= gpu
+        task.waits_for = {model for model in task.models if not memory.claim(model)}
+        task.turn, task.found = now, found
+        for mate in task.mates:
+            mate.turn, mate.found = now, PARTIAL if found == MISS else found  # for them it is on its way
+        self._numbers += 1
+        run = task.run = self._numbers
+        there = max((until for model, until in self._copies.values() if model in task.waits_for), default=now)
+        self.beside[run] = Beside(task, cpu, gpu, now, there + task.seconds)
+        self._sum_up()
+        if task.waits_for:
+            self.awaiting.append(task)
+        else:
+            self._run_task(task, run)
+        return True
+
+    def _begin_beside(self, task: Task) -> None:
+        """Let a task run that has waited for its models."""
+        now = self.now
+        self.beside[task.run] = self.beside[task.run]._replace(began=now, until=now + task.seconds)
+        self._sum_up()
+        self._row_changed = True
+        self._run_task(task, task.run)
+
+    def _lacks(self, task: Task) -> int:
+        """What a task finds in memory, where each needs a copy of its models to itself."""
+        memory, found = self.memory, NO_MODEL
+        for model in task.models:
+            if not memory.available(model):
+                return MISS
+            found = PARTIAL if found == PARTIAL or not memory.idle(model) else HIT
+        return found
+
+    def _sum_up(self) -> None:
+        """What is left of the tasks that hold shares, as parts of the whole worker."""
+        now = self.now
+        left = [max(0.0, each.until - now) * self._weight(each.cpu, each.gpu) for each in self.beside.values()]
+        self.load.busy_until = now + sum(left) if left else NEVER
+
+    # Tasks end
+
+    def _task_done(self, event: TaskDone) -> None:
+        if not self._shared:
+            super()._task_done(event)
+            return
+        ended = self.beside.pop(event.run, None)
+        if ended is None:
+            return  # from before this worker was lost and came back
+        task, now = ended.task, self.now
+        self._vacate(ended)
+        if self._watches_time:
+            self._note_pace(task, ended.began, event)
+        for model in task.models:
+            self.memory.release(model, now)
+        self._rest()
+        if task.batch is not None:
+            known = event.seconds == event.seconds
+            self._batch_done(task, event.seconds if known else now - ended.began, event.failed)
+        else:
+            self._end(task, event.failed)
+
+    def _vacate(self, ended: Beside) -> None:
+        self.free_cpu += ended.cpu
+        self.free_gpu += ended.gpu
+        self._sum_up()
+        self._row_changed = True
+
+    def _batch_done(self, task: Task, seconds: float, failed: Mapping[int, str]) -> None:
+        """Let the engine that has planned a batch know that it has ended."""
+        batch = task.batch
+        assert batch is not None
+        self.tell(batch.planner, made(BatchDone, (batch.number, self.me, seconds, failed)))
+
+    def _fail_all(self, task: Task, reason: str, code: str = FAILED) -> None:
+        if task.batch is None:
+            super()._fail_all(task, reason, code)
+        else:
+            self._batch_done(task, 0.0, dict.fromkeys(range(1 + len(task.mates)), reason))
+
+    def _drop_batches(self, concerned: Callable[[Flow], bool]) -> None:
+        """The results of some requests in planned batches are of no use; a batch that waits for those alone goes."""
+        for task in (*[each.task for each in self.beside.values()], *self.queue):
+            if task.batch is None:
+                continue
+            members = (task, *task.mates)
+            for each in members:
+                if concerned(each.flow):
+                    each.dropped = True
+            if all(each.dropped for each in members) and self.queue.discard(task):
+                self.load.drop(self._load_of(task))
+                self._row_changed = True
+                self._batch_done(task, 0.0, dict.fromkeys(range(len(members)), "its requests are over"))
+
+    # Models and time
+
+    def _model_came(self, model: int) -> None:
+        if not self._shared:
+            super()._model_came(model)
+            return
+        self._rest()
+        for task in self.awaiting:  # the one that has waited longest has it
+            if model in task.waits_for:
+                task.waits_for.discard(model)
+                if not task.waits_for:
+                    self.awaiting.remove(task)
+                    self._begin_beside(task)
+                return
+
+    def _model_did_not_come(self, model: int, reason: str) -> None:
+        if not self._shared:
+            super()._model_did_not_come(model, reason)
+            return
+        for task in self.awaiting:
+            if model in task.waits_for:
+                self.awaiting.remove(task)
+                self._vacate(self.beside.pop(task.run))
+                for other in task.models:
+                    if other not in task.waits_for:
+                        self.memory.release(other, self.now)
+                    elif other != model:
+                        self.memory.disclaim(other)
+                self._fail_all(task, reason)
+                return
+
+    def _time_passed(self, event: TimePassed) -> None:
+        if self._keep_alive_seconds < math.inf and self.now >= self.due:
+            gone = self.memory.expired(self.now, self._keep_alive_seconds)
+            if gone:
+                self._change_memory(gone, ())
+        super()._time_passed(event)
+
+    def _rest(self) -> None:
+        super()._rest()
+        if self._keep_alive_seconds < math.inf:
+            self.due = min(self.due, self.memory.next_expiry(self._keep_alive_seconds))

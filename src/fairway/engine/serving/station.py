@@ -1,0 +1,372 @@
+"""A worker's own part of the engine: which task runs next, which models are brought in for it, what runs meanwhile.
+
+Tasks wait in a queue, and one runs at a time (Compass); where several run at once, each on its share of the worker, see
+`side_by_side`. Models for the next ones are copied meanwhile, and memory is managed with a look at the queue. A task
+whose turn has come takes along others that wait for the same stage of the same workflow, as many as floor 2 allows
+(`batch_rule`): they are its mates, and run with it as a batch. No task waits for mates to come: a batch is made of
+those that are there anyway. A task that waits for its models lets others pass that have theirs.
+
+Where tasks come from and where their results go is not known here: that is for the engine that is made of this.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from fairway.engine.serving.messages import (
+    FAILED,
+    HIT,
+    LATE,
+    MISS,
+    NO_MODEL,
+    PARTIAL,
+    UNPLACEABLE,
+    Mate,
+    Run,
+    TaskDone,
+    TimePassed,
+)
+from fairway.engine.serving.residency import Residency
+from fairway.engine.serving.task_queue import Task, TaskQueue
+from fairway.made import made
+from fairway.place.memory import DoesNotFitError
+from fairway.place.placer import WorkerRules
+from fairway.place.state import Load as OwnLoad
+from fairway.place.state import StateTable
+
+_RUNS_AT_ONCE = frozenset((HIT, NO_MODEL))
+
+_MOST_ASKED = 32
+"""So many of the tasks that wait are looked at for one that can run while another waits for its models."""
+
+_LEAST_OVERRUN_SECONDS = 5e-3
+_LOOK_SECONDS = 2.0
+"""A task that is late by less is not worth waking up for; a worker that was slow and rests looks so often."""
+
+
+LATE_REASON = "its time was over before it could run"
+
+
+class Station(Residency):
+    """Its queue, its load and what runs.
+
+    If it `watches_time`, it compares how long tasks take with what was expected, and wants to be woken when it is
+    `due`.
+    """
+
+    __slots__ = (
+        "_began",
+        "_idles",
+        "_overtakes",
+        "_passed",
+        "_patience",
+        "_prefetches",
+        "_run",
+        "_watches_time",
+        "due",
+        "load",
+        "queue",
+        "running",
+    )
+
+    def __init__(
+        self,
+        me: int,
+        rules: WorkerRules,
+        table: StateTable,
+        *,
+        watches_time: bool,
+        epoch: int,
+        reports_copies: bool = False,
+        keep_alive_seconds: float = math.inf,
+    ) -> None:
+        super().__init__(
+            me, rules, table, epoch=epoch, reports_copies=reports_copies, keep_alive_seconds=keep_alive_seconds
+        )
+        self.queue = TaskQueue()
+        self.load = OwnLoad(rules.running_load)
+        self.running: Task | None = None
+        self.due = math.inf
+        self._watches_time = watches_time
+        self._overtakes = rules.overtakes
+        self._patience = rules.patience
+        self._prefetches = rules.memory.prefetches
+        self._idles = False  # whether the task that has the worker waits for its models
+        self._passed: Task | None = None  # it waits for its models, too, and another one has the worker meanwhile
+        self._began = -math.inf
+        self._run = -1
+
+    @abstractmethod
+    def _pass_on(self, task: Task) -> None:
+        """A task has ended."""
+
+    @abstractmethod
+    def _fail(self, task: Task, reason: str, code: str = FAILED) -> None:
+        """A task will have no result."""
+
+    def _load_of(self, task: Task) -> float:
+        """What a task that waits adds to the load."""
+        return task.seconds
+
+    def _enqueue(self, task: Task, ready: bool) -> None:
+        self.queue.join(task, ready)
+        self.load.enqueue(self._load_of(task))
+        self._row_changed = True
+
+    def _drop(self, tasks: Iterable[Task]) -> None:
+        """The results of some tasks are of no use any more; those that run, or are about to, run to their end."""
+        for task in tasks:
+            if self.queue.discard(task):
+                self.load.drop(self._load_of(task))
+                self._row_changed = True
+            else:
+                task.dropped = True
+
+    # Whose turn it is
+
+    def _start_next(self) -> None:
+        """Let the first task start that can run."""
+        if self._passed is not None:
+            self._resume(self._passed)
+            return
+        queue = self.queue
+        while (task := queue.take()) is not None:
+            if self._start(task):
+                return
+
+    def _start(self, task: Task) -> bool:
+        """Give the worker to a task, and bring in the models that it lacks; False if it cannot run any more."""
+        queue, memory, now = self.queue, self.memory, self.now
+        if task.flow.request.deadline < now:
+            self.load.drop(task.seconds)
+            self._row_changed = True
+            self._fail(task, LATE_REASON, LATE)
+            return False
+        if task.facts.batches is not None and len(queue):
+            self._gather_mates(task)
+        found, copying = NO_MODEL, memory.copying
+        for model in task.models:
+            if model not in memory.held:
+                found = MISS
+            elif found != MISS:
+                found = PARTIAL if model in copying or found == PARTIAL else HIT
+        if found == MISS or (self._prefetches and len(queue)):
+            try:
+                evict, fetch, prefetch = memory.prepare(task.models, queue.models)
+            except DoesNotFitError as error:
+                if memory.counts_use and memory.copying:  # a copy that no task has yet may go as soon as it is there
+                    queue.join(task, True)
+                    return True
+                self.load.drop(task.seconds)
+                self._fail_all(task, str(error), UNPLACEABLE)
+                return False
+            if evict or fetch:
+                self._change_memory(evict, fetch)
+            if prefetch:
+                self._change_memory((), prefetch, "ahead")
+        task.turn, task.found = now, found
+        for mate in task.mates:
+            mate.turn, mate.found = now, PARTIAL if found == MISS else found  # for them it is on its way
+        if found in _RUNS_AT_ONCE:
+            self._begin(task)
+        else:
+            self._await_models(task)
+        return True
+
+    def _begin(self, task: Task) -> None:
+        """Let a task run whose models are there."""
+        self.running = task
+        self.load.start(task.seconds, self.now, task.seconds)
+        self._row_changed = True
+        if self._watches_time:
+            self.due = self._overdue()
+        self._run_task(task)
+
+    def _await_models(self, task: Task) -> None:
+        """Give the worker to a task whose models are on their way; another one may have it until they come."""
+        now = self.now
+        there, task.waits_for = -math.inf, set()
+        for model, until in self._copies.values():
+            if model in task.models:
+                task.waits_for.add(model)
+                there = max(there, until)
+        self.running = task
+        self._idles = True
+        self.load.start(task.seconds, now, task.seconds + (there - now))
+        self._row_changed = True
+        if self._watches_time:
+            self.due = self._overdue()
+        if self._overtakes and len(self.queue):
+            self._let_pass(task)
+
+    def _let_pass(self, waiting: Task) -> None:
+        """Let another task run while one waits for its models: if the times at which they end are less in sum.
+
+        With w seconds until the models are there, tasks of a and b seconds end at w + a and w + a + b in their order,
+        at b and max(b, w) + a in the other. The latter is less if b < 2 w + a.
+        """
+        now, held, copying = self.now, self.memory.held, self.memory.copying
+        wait = max(0.0, max([until for model, until in self._copies.values() if model in waiting.waits_for]) - now)
+        longest = 2.0 * wait + waiting.seconds
+
+        def able(other: Task) -> bool:
+            if other.seconds >= longest or other.flow.request.deadline < now:
+                return False
+            return all(model in held and model not in copying for model in other.models)
+
+        task = self.queue.take_able(able, _MOST_ASKED)
+        if task is None:
+            return
+        self._passed = waiting
+        self.load.finish()
+        self.load.enqueue(waiting.seconds)
+        if task.facts.batches is not None and len(self.queue):
+            self._gather_mates(task)
+        for each in (task, *task.mates):
+            each.turn, each.found = now, HIT if task.models else NO_MODEL
+        self._begin(task)
+
+    def _resume(self, task: Task) -> None:
+        """The worker is free again for a task that let another one pass."""
+        self._passed = None
+        if task.waits_for:
+            self._await_models(task)
+            return
+        if task.facts.batches is not None and len(self.queue):
+            self._gather_mates(task)
+        self._begin(task)
+
+    def _gather_mates(self, task: Task) -> None:
+        """Let others that wait for the stage of a task run with it; what they take together is then its time."""
+        batches = task.facts.batches[task.stage] if task.facts.batches is not None else None
+        if batches is None:
+            return
+        queue, load, mates, now = self.queue, self.load, task.mates, self.now
+        room = len(batches) - 1 - len(mates)
+        in_time = (other for other in queue.alike(task) if other.flow.request.deadline >= now)
+        found = tuple(islice(in_time, room))
+        count, seconds = batches[len(mates) + len(found)]
+        more = found[: count - 1 - len(mates)]
+        if not more:
+            return
+        for mate in more:
+            queue.drop(mate)
+            load.drop(mate.seconds)
+            mate.turn, mate.found = now, HIT
+        task.mates = mates + more
+        # To the load they are one task, which waits, or has begun to, from now on.
+        if self.running is task:
+            load.finish()
+            load.enqueue(seconds)
+            load.start(seconds, now)
+        else:
+            load.drop(task.seconds)
+            load.enqueue(seconds)
+        task.seconds = seconds
+        self._row_changed = True
+
+    def _overdue(self) -> float:
+        """When the task that starts now has taken twice as long as expected."""
+        now = self.now
+        return now + 2.0 * max(self.load.busy_until - now, _LEAST_OVERRUN_SECONDS)
+
+    def _time_passed(self, _: TimePassed) -> None:
+        now, task = self.now, self.running
+        if now < self.due:
+            return
+        if not self._watches_time:
+            self._rest()
+            return
+        if task is not None:
+            self.load.overrun(now, task.turn)
+            self.due = now + max(now - task.turn, _LEAST_OVERRUN_SECONDS)
+        else:
+            self.load.fade(now)
+            self._rest()
+        self._row_changed = True
+
+    def _rest(self) -> None:
+        """Nothing runs; a worker that is slow looks at its load now and then, until that is forgotten."""
+        self.due = self.now + _LOOK_SECONDS if self.load.pace.extra > 0 else math.inf
+
+    def _run_task(self, task: Task, run: int | None = None) -> None:
+        self._began = self.now
+        self._idles = False
+        if run is None:
+            self._numbers += 1
+            run = self._run = self._numbers
+        mates: tuple[Mate, ...] = ()
+        if task.mates:
+            mates = tuple([Mate(each.flow, each.queued, each.turn, each.found) for each in task.mates])
+        fields = (
+            run, task.flow, task.stage, task.seconds, task.queued, task.turn, task.found, mates, task.batch,
+        )  # fmt: skip
+        self.out.append(made(Run, fields))
+
+    def _task_done(self, event: TaskDone) -> None:
+        task = self.running
+        if task is None or event.run != self._run:
+            return  # from before this worker was lost and came back
+        self.running = None
+        self.load.finish()
+        self._row_changed = True
+        if self._watches_time:
+            self._note_pace(task, self._began, event)
+            self._rest()
+        if event.failed or task.mates:
+            self._end(task, event.failed)
+        else:  # by far the most
+            self._pass_on(task)
+
+    def _note_pace(self, task: Task, began: float, event: TaskDone) -> None:
+        """Take note of how long a task took; one that raised says nothing of that."""
+        if not event.failed:
+            known = event.seconds == event.seconds
+            self.load.ran(task.seconds, self.now - event.seconds if known else began, self.now)
+
+    def _end(self, task: Task, failed: Mapping[int, str]) -> None:
+        """A task has ended that failed, or ran with others."""
+        for position, each in enumerate((task, *task.mates)):
+            if position in failed:
+                self._fail(each, failed[position])
+            else:
+                self._pass_on(each)
+
+    def _fail_all(self, task: Task, reason: str, code: str = FAILED) -> None:
+        """A task and those that were to run with it will have no result."""
+        for each in (task, *task.mates):
+            self._fail(each, reason, code)
+
+    # Its models
+
+    def _model_came(self, model: int) -> None:
+        """A task may have waited for this model."""
+        task = self._passed or (self.running if self._idles else None)
+        if task is None or model not in task.waits_for:
+            return
+        task.waits_for.discard(model)
+        if not task.waits_for and self._idles and task is self.running:
+            if task.facts.batches is not None and len(self.queue):  # some may have come meanwhile
+                self._gather_mates(task)
+                if self._watches_time:
+                    self.due = self._overdue()
+            self._run_task(task)
+
+    def _model_did_not_come(self, model: int, reason: str) -> None:
+        """A task that waited for this model fails."""
+        task = self._passed or (self.running if self._idles else None)
+        if task is None or model not in task.waits_for:
+            return
+        task.waits_for.clear()
+        if task is self._passed:
+            self._passed = None
+            self.load.drop(task.seconds)
+        else:
+            self.running = None
+            self._idles = False
+            self.load.finish()
+            self._rest()
+        self._fail_all(task, reason)

@@ -1,0 +1,116 @@
+"""Takes jobs in: says whether a job can run on this cluster at all, and writes its row of the job table.
+
+Rates are those of a gang on one node, where it fits on one, and otherwise those of a gang that spans nodes. A job is
+described again, as it stands, for another engine that is to go on with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from fairway.allocate.arrays import FloatArray
+from fairway.cluster import Cluster
+from fairway.engine.training.job_table import NONE, JobTable
+from fairway.engine.training.messages import JobArrived, JobResumed
+from fairway.engine.training.pair_rates import PairRates
+from fairway.engine.training.worker_pool import WorkerPool
+from fairway.jobs import Entity, Job
+
+
+@dataclass(slots=True)
+class Admission:
+    """The way of a job into the table and out of it. `entities` are the teams, those that only jobs named included."""
+
+    cluster: Cluster
+    jobs: JobTable
+    workers: WorkerPool
+    pair_rates: PairRates
+    entities: dict[str, Entity]
+    described: dict[str, Job] = field(default_factory=dict)
+
+    def add(self, event: JobArrived | JobResumed, now: float) -> str | None:
+        """Append the row of a job that waits; the reason, and nothing is changed, if the job can never run."""
+        job, jobs = event.job, self.jobs
+        rates, spread = self._rates_of(job)
+        if not ((rates > 0) & (self.workers.present >= job.scale_factor)).any():
+            return self._why_not(job)
+        jobs.add(
+            job.id,
+            time=event.arrived if isinstance(event, JobResumed) else now,
+            rates=rates,
+            spread=spread,
+            scale=job.scale_factor,
+            weight=job.weight,
+            steps=math.inf if job.steps_left is None else job.steps_left,
+            deadline=math.nan if event.deadline is None else event.deadline,
+            team=self._team(job.entity),
+            kind=self.kind_of(job, job.scale_factor),
+            fixed=not job.preemptible,
+        )
+        jobs.pooled[-1] = rates @ self.workers.present
+        self.described[job.id] = job
+        if isinstance(event, JobResumed):
+            types = self.cluster.types
+            jobs.since[-1], jobs.isolated[-1] = now, event.isolated_seconds
+            jobs.shares[-1] = [event.shares.get(name, 0.0) for name in types]
+            jobs.owed[-1] = [event.owed.get(name, 0.0) for name in types]
+        return None
+
+    def remove(self, position: int) -> None:
+        """Take a job out of the table."""
+        del self.described[self.jobs.ids[position]]
+        self.jobs.remove(position)
+
+    def resumed(self, job: str) -> JobResumed:
+        """The event by which another engine takes a job in as it stands here, waiting."""
+        jobs, position = self.jobs, self.jobs.position(job)
+        left, deadline = float(jobs.left[position]), float(jobs.deadline[position])
+        return JobResumed(
+            replace(
+                self.described[job],
+                throughputs=self._by_type(jobs.rates[position]),
+                spread_throughputs=self._by_type(jobs.spread[position]),
+                steps_left=None if math.isinf(left) else left,
+            ),
+            float(jobs.arrival[position]),
+            None if math.isnan(deadline) else deadline,
+            float(jobs.isolated[position]),
+            self._by_type(jobs.shares[position]),
+            self._by_type(jobs.owed[position]),
+        )
+
+    def kind_of(self, job: Job, scale_factor: int) -> int:
+        """The number of the kind by which a job of this size shares with others; a job that is not stopped does not."""
+        return self.pair_rates.kind(job.job_type if job.preemptible else None, scale_factor)
+
+    def _team(self, entity: str | None) -> int:
+        if entity is None:
+            return NONE
+        if entity not in self.entities:
+            self.entities[entity] = Entity()
+        return list(self.entities).index(entity)
+
+    def _rates_of(self, job: Job) -> tuple[FloatArray, FloatArray]:
+        """A job's rates by type, consolidated (spread where it fits on no node) and spread; 0 where it cannot run."""
+        types = self.cluster.types
+        spread = job.spread_throughputs or job.throughputs
+        rates, apart = np.zeros(len(types)), np.zeros(len(types))
+        for column, name in enumerate(types):
+            apart[column] = spread.get(name, job.throughputs.get(name, 0.0))
+            together = self.cluster.consolidates(name, job.scale_factor)
+            rates[column] = job.throughputs.get(name, 0.0) if together else apart[column]
+        return rates, apart
+
+    def _why_not(self, job: Job) -> str:
+        able = [column for column, name in enumerate(self.cluster.types) if job.throughputs.get(name, 0.0) > 0]
+        if not able:
+            return f"job '{job.id}' has no rate above 0 on any accelerator type of this cluster"
+        most = max(int(self.workers.present[column]) for column in able)
+        return f"job '{job.id}' asks for {job.scale_factor} workers of one type, but there are at most {most}"
+
+    def _by_type(self, values: FloatArray) -> Mapping[str, float]:
+        return dict(zip(self.cluster.types, values.tolist(), strict=True))

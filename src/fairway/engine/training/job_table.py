@@ -1,0 +1,117 @@
+"""The jobs that are in the system, in order of arrival, as the columns that decisions are computed from.
+
+One row of a structured array per job: rows are appended as jobs arrive, which keeps `number` sorted, and close up when
+one leaves. Columns are views into it, valid until the next job comes or goes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fairway.allocate.arrays import FloatArray, IntArray
+
+NONE = -1
+"""Instead of the number of a type, a lease or a job: there is none."""
+
+
+class _Column:
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __set__(self, table: JobTable, values: npt.ArrayLike) -> None:
+        table.rows[self._name][: len(table)] = values
+
+
+class _Ints(_Column):
+    def __get__(self, table: JobTable, owner: type) -> IntArray:
+        column: IntArray = table.rows[self._name][: len(table)]
+        return column
+
+
+class _Floats(_Column):
+    def __get__(self, table: JobTable, owner: type) -> FloatArray:
+        column: FloatArray = table.rows[self._name][: len(table)]
+        return column
+
+
+class JobTable:
+    """Columns of the jobs present.
+
+    `number` counts all jobs that ever came; `rates` are steps per second by type, `spread` those of a gang that spans
+    nodes. `left` steps remain at `since`, from when on the job runs at `rate`. `on` is the type that it runs on,
+    `beside` the number of the job that it shares with, `lease` what it holds. Rounds go by `shares` and `owed`, and
+    `charged` is the type on which it is being given time. `isolated` is the time that the work done so far takes on an
+    equal share, and `pooled` the sum of its rates on all workers, from which that follows. `fixed` jobs are not
+    stopped.
+    """
+
+    number, scale, on, beside, charged, lease, team, kind, fixed = (_Ints() for _ in range(9))
+    weight, left, since, rate, arrival, deadline, isolated, pooled = (_Floats() for _ in range(8))
+    rates, spread, shares, owed = (_Floats() for _ in range(4))
+
+    def __init__(self, types: int) -> None:
+        integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "fixed")
+        floats = ("weight", "left", "since", "rate", "arrival", "deadline", "isolated", "pooled")
+        by_type = ("rates", "spread", "shares", "owed")
+        self.rows = np.zeros(
+            64,
+            dtype=[
+                *((name, np.int64) for name in integers),
+                *((name, np.float64) for name in floats),
+                *((name, np.float64, (types,)) for name in by_type),
+            ],
+        )
+        self.ids: list[str] = []
+        self._number_of: dict[str, int] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __contains__(self, job: object) -> bool:
+        return job in self._number_of
+
+    def add(
+        self,
+        job: str,
+        *,
+        time: float,
+        rates: FloatArray,
+        spread: FloatArray,
+        scale: int,
+        weight: float,
+        steps: float,
+        deadline: float,
+        team: int,
+        kind: int,
+        fixed: bool = False,
+    ) -> None:
+        """Append a job that waits."""
+        size = len(self)
+        if size == len(self.rows):
+            self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
+        # In the order of the columns; one assignment is many times as fast as one for each.
+        self.rows[size] = (
+            self._next, scale, NONE, NONE, NONE, NONE, team, kind, fixed,
+            weight, steps, time, 0.0, time, deadline, 0.0, 0.0,
+            rates, spread, 0.0, 0.0,
+        )  # fmt: skip
+        self.ids.append(job)
+        self._number_of[job] = self._next
+        self._next += 1
+
+    def remove(self, position: int) -> None:
+        """Take a job out; those behind it move up."""
+        size = len(self)
+        self.rows[position : size - 1] = self.rows[position + 1 : size]
+        del self._number_of[self.ids.pop(position)]
+
+    def position(self, job: str) -> int:
+        """Where a job stands."""
+        return int(np.searchsorted(self.number, self._number_of[job]))
+
+    def positions(self, numbers: IntArray) -> IntArray:
+        """Where the jobs with these numbers stand, all of them present."""
+        found: IntArray = np.searchsorted(self.number, numbers)
+        return found

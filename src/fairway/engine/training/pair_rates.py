@@ -1,0 +1,85 @@
+"""How fast jobs run while they share, by kinds of jobs: what the table knows, or what was estimated and measured.
+
+Jobs of the same type and gang size are of one kind. The rates of two kinds are looked up once and kept in an array from
+which the pairs of a decision are gathered; a measurement replaces them (Gavel §3.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.problem import Pairs
+
+Kind = tuple[str, int]
+"""A job type and a gang size."""
+
+
+class Partners(Protocol):
+    """Says how fast two kinds of jobs run together."""
+
+    def pair_rates(self, job_type: str, partner: str, scale_factor: int) -> Mapping[str, tuple[float, float]]:
+        """Steps per second of both while they share, by accelerator type; a type that is missing cannot be shared."""
+        ...
+
+
+class PairRates:
+    """Rates by two kinds and accelerator type; `kind` numbers them."""
+
+    def __init__(self, types: tuple[str, ...], partners: Partners | None) -> None:
+        self._types = types
+        self._partners = partners
+        self._kinds: dict[Kind | None, int] = {None: 0}
+        self._rates = np.zeros((1, 1, len(types), 2))
+
+    def kind(self, job_type: str | None, scale_factor: int) -> int:
+        """The number of a kind; 0 for jobs that share with no other."""
+        if self._partners is None or job_type is None:
+            return 0
+        key = (job_type, scale_factor)
+        number = self._kinds.get(key)
+        if number is None:
+            number = self._kinds[key] = len(self._kinds)
+            self._rates = np.pad(self._rates, ((0, 1), (0, 1), (0, 0), (0, 0)))
+            for other in list(self._kinds):
+                if other is not None and other[1] == scale_factor:
+                    self._look_up(key, other)
+        return number
+
+    def _look_up(self, a: Kind, b: Kind) -> None:
+        assert self._partners is not None
+        known = self._partners.pair_rates(a[0], b[0], a[1])
+        rates = np.array([known.get(name, (0.0, 0.0)) for name in self._types])
+        i, j = self._kinds[a], self._kinds[b]
+        self._rates[i, j] = rates
+        self._rates[j, i] = rates[:, ::-1]
+
+    def measured(self, first: int, second: int, column: int, rates: tuple[float, ...]) -> None:
+        """Two kinds were seen to run at these rates on a type, which replaces what was believed."""
+        self._rates[first, second, column] = rates
+        self._rates[second, first, column] = rates[::-1]
+
+    def of(self, first: int, second: int) -> FloatArray:
+        """The rates of two kinds: a row per accelerator type, a column per job."""
+        rates: FloatArray = self._rates[first, second]
+        return rates
+
+    def between(self, first: IntArray, second: IntArray) -> FloatArray:
+        """The rates of many pairs of kinds at once: pair, accelerator type, job."""
+        rates: FloatArray = self._rates[first, second]
+        return rates
+
+    def pairs(self, kinds: IntArray) -> Pairs | None:
+        """Every two of these jobs that can share, by their positions."""
+        if self._partners is None:
+            return None
+        first, second = np.triu_indices(len(kinds), 1)
+        both = self._rates.min(axis=3).max(axis=2) > 0
+        fits = both[kinds[first], kinds[second]]
+        if not fits.any():
+            return None
+        first, second = first[fits], second[fits]
+        return Pairs(first, second, self.between(kinds[first], kinds[second]))

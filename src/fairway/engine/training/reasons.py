@@ -1,0 +1,202 @@
+"""Why each job waits, as a code that stays the same over versions and a sentence for people; for all jobs at once.
+
+The first that applies is the reason:
+
+- `Unrunnable`, `WorkersLost`, `WorkersDrained`: no type that the job runs on has as many workers as it asks for, and
+  would not even with the lost ones back, or only with them, or with the drained ones;
+- `Held`: on each of its types, jobs that must not be preempted hold so many that the rest is too few;
+- `WaitingForRound`: it starts as the next round begins, or nothing was decided about it yet;
+- `NotEnoughWorkers`: workers that it could use are idle, but on no type as many as it asks for at once;
+- `WaitingForShare`: other jobs hold all workers that it could use, and keep them or are owed more.
+
+The sentences here hold for as long as the reason does; numbers that change from round to round are left to
+`explanation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from fairway.allocate.arrays import BoolArray, IntArray
+from fairway.engine.training.engine import TrainingEngine
+from fairway.engine.training.what_if import choose_next_round, snapshot
+
+Code: TypeAlias = Literal[
+    "Running",
+    "Starting",
+    "WaitingForRound",
+    "WaitingForShare",
+    "NotEnoughWorkers",
+    "Held",
+    "WorkersDrained",
+    "WorkersLost",
+    "Unrunnable",
+]
+
+NONE_DRAINED: Mapping[str, int] = MappingProxyType({})
+
+_MOST_NAMES = 3
+
+
+class Reason(NamedTuple):
+    """A code and a sentence."""
+
+    code: Code
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The workers of each type: those there, idle, drained and lost, and the jobs that must not be preempted on them.
+
+    `spare` are those that are there and not held by such jobs.
+    """
+
+    types: tuple[str, ...]
+    present: IntArray
+    free: IntArray
+    drained: IntArray
+    lost: IntArray
+    spare: IntArray
+    holders: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, engine: TrainingEngine, drained: Mapping[str, int] = NONE_DRAINED) -> Room:
+        """As the engine has it; so many of the workers that have left were drained, the others are lost."""
+        workers, jobs, types = engine.workers, engine.jobs, engine.types
+        absent = np.array([workers.count(column) for column in range(len(types))], dtype=np.int64) - workers.present
+        on_purpose = np.minimum(np.array([drained.get(name, 0) for name in types], dtype=np.int64), absent)
+        spare, holders = workers.present.copy(), dict[str, list[str]]()
+        for position in np.flatnonzero((jobs.fixed > 0) & (jobs.on >= 0)).tolist():
+            column = int(jobs.on[position])
+            spare[column] -= jobs.scale[position]
+            holders.setdefault(types[column], []).append(jobs.ids[position])
+        return cls(types, workers.present, workers.free, on_purpose, absent - on_purpose, spare, holders)
+
+
+def reasons(engine: TrainingEngine, *, drained: Mapping[str, int] = NONE_DRAINED) -> dict[str, Reason]:
+    """The reason of every job that is here; `drained` says how many workers of each type left because of a drain.
+
+    Which jobs start next is found with the shares as they are: it is best asked right after a round has begun.
+    """
+    jobs, room = engine.jobs, Room.of(engine, drained)
+    where = jobs.rates > 0
+    codes = np.where((where & (room.free > 0)).any(axis=1), "NotEnoughWorkers", "WaitingForShare").astype(object)
+    details = (~jobs.shares.any(axis=1)).astype(object)
+    if (jobs.on < 0).any():
+        starting = list(choose_next_round(snapshot(engine)))
+        codes[starting], details[starting] = "WaitingForRound", False
+    decided = set() if engine.allocation is None else set(engine.allocation.ids)
+    new = [position for position, job in enumerate(jobs.ids) if job not in decided]
+    codes[new], details[new] = "WaitingForRound", True
+    for code, some in _blocked(where, jobs.scale, room):
+        codes[some] = code
+    held = jobs.on >= 0
+    codes[held] = np.where(jobs.since[held] > engine.now, "Starting", "Running")
+    details[held] = jobs.on[held]
+    known: dict[tuple[Code, bytes, int, object], Reason] = {}
+    found: dict[str, Reason] = {}
+    masks = [row.tobytes() for row in np.packbits(where, axis=1)]
+    rows = zip(codes.tolist(), masks, jobs.scale.tolist(), details.tolist(), strict=True)
+    for position, (job, key) in enumerate(zip(jobs.ids, rows, strict=True)):
+        if key not in known:
+            types = [name for name, here in zip(room.types, where[position].tolist(), strict=True) if here]
+            code, _, scale, detail = key
+            known[key] = Reason(code, _sentence(code, scale, types, detail, room, engine.policy.name))
+        found[job] = known[key]
+    return found
+
+
+def blocked(engine: TrainingEngine, position: int, room: Room) -> Reason | None:
+    """What keeps one job from running whatever it is owed, if anything."""
+    where, scale = engine.jobs.rates[position] > 0, engine.jobs.scale[position]
+    codes = [code for code, some in _blocked(where[None], scale[None], room) if some.any()]
+    if not codes:
+        return None
+    types = [name for name, here in zip(room.types, where.tolist(), strict=True) if here]
+    return Reason(codes[-1], _sentence(codes[-1], int(scale), types, None, room, engine.policy.name))
+
+
+def _blocked(where: BoolArray, scale: IntArray, room: Room) -> list[tuple[Code, BoolArray]]:
+    """Which jobs have too few workers, or too few that can be taken; the last code that holds for a job counts."""
+
+    def too_few(workers: IntArray) -> BoolArray:
+        few: BoolArray = ~np.logical_or.reduce(where & (scale[:, None] <= workers), axis=1)
+        return few
+
+    undrained = room.present + room.drained
+    return [
+        ("Held", too_few(room.spare)),
+        ("WorkersDrained", too_few(room.present)),
+        ("WorkersLost", too_few(undrained)),
+        ("Unrunnable", too_few(undrained + room.lost)),
+    ]
+
+
+def _sentence(code: Code, scale: int, types: Sequence[str], detail: object, room: Room, policy: str) -> str:
+    wants = f"it asks for {gang(scale, types)}"
+    match code:
+        case "Running" | "Starting":
+            return f"it {'runs' if code == 'Running' else 'starts'} on {scale} {room.types[int(str(detail))]}"
+        case "WaitingForRound":
+            if detail:
+                return "nothing is decided about it yet; the next round does"
+            return "it starts when the round ends, if nothing changes before"
+        case "WaitingForShare":
+            if detail:
+                return f"{policy} gives it no share of {either(types)} now; others come first"
+            return f"every {either(types)} is held by jobs that keep it or are owed more time"
+        case "NotEnoughWorkers":
+            return f"{wants} at once; some are free, but not so many of one type"
+        case "Held":
+            names = list(dict.fromkeys(job for name in types for job in room.holders.get(name, ())))
+            hold = "holds" if len(names) == 1 else "hold"
+            return f"{wants}, but {listed(names)}, not to be preempted, {hold} too many of them"
+        case "Unrunnable" if not types:
+            return "it makes no progress on any accelerator type of this cluster"
+        case "Unrunnable":
+            most = max(
+                (int((room.present + room.drained + room.lost)[room.types.index(name)]) for name in types), default=0
+            )
+            return f"{wants}, but there are at most {most}"
+        case "WorkersDrained":
+            return f"{wants}, but {_missing(types, room, room.drained)} drained"
+        case "WorkersLost":
+            return f"{wants}, but {_missing(types, room, room.lost)} lost"
+
+
+def _missing(types: Sequence[str], room: Room, counts: IntArray) -> str:
+    every = room.present + room.drained + room.lost
+    columns = [room.types.index(name) for name in types]
+    parts = [f"{counts[column]} of {every[column]} {room.types[column]}" for column in columns if counts[column]]
+    return f"{joined(parts, 'and')} {'is' if sum(counts[columns]) == 1 else 'are'}"
+
+
+def gang(scale: int, types: Sequence[str]) -> str:
+    """So many workers of one of these types, in words."""
+    if len(types) == 1 or scale == 1:
+        return f"{scale} {either(types)}"
+    return f"{scale} workers of one type ({either(types)})"
+
+
+def either(names: Sequence[str]) -> str:
+    """Names with "or" between the last two."""
+    return joined(names, "or")
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few of some jobs, and how many more there are."""
+    shown = [f"'{name}'" for name in names[:_MOST_NAMES]]
+    if len(names) > _MOST_NAMES:
+        shown.append(f"{len(names) - _MOST_NAMES} more")
+    return joined(shown, "and")
+
+
+def joined(words: Sequence[str], link: str) -> str:
+    """Words with commas, and the link before the last."""
+    return f"{', '.join(words[:-1])} {link} {words[-1]}" if len(words) > 1 else "".join(words)

@@ -1,0 +1,145 @@
+"""The rounds of the engine: keeps what jobs and pairs are owed, and says which jobs stop and which start.
+
+The rule itself is `allocate.mechanism.rounds`; here its numbers live between decisions. A turn is five rounds, or fifty
+restarts if that is longer, so that restarts cost at most a fiftieth of the time. A job that holds workers keeps them
+until another job is owed a turn more. A job that is new is owed a turn from the start: it need not wait until its
+share has added up to one, which could take longer than the job.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fairway.allocate.allocation import Allocation
+from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.mechanism.rounds import account, carry_over, choose
+from fairway.engine.training.job_table import NONE, JobTable
+
+_ROUNDS_PER_TURN = 5.0
+_RESTARTS_PER_TURN = 50.0
+
+_NEGLIGIBLE = 1e-9
+
+
+class Chosen(NamedTuple):
+    """Positions of the jobs that stop; those that start, one job or two that share, and on which type."""
+
+    stopped: IntArray
+    started: list[tuple[int, ...]]
+    columns: list[int]
+
+
+class Rounds:
+    """What every job and pair is owed, and the choice of the next round.
+
+    `agnostic` rounds do not look at how fast a job is on a type, only at whether it runs there at all.
+    """
+
+    def __init__(self, types: int, *, round_seconds: float, restart_seconds: float, agnostic: bool = False) -> None:
+        self._agnostic = agnostic
+        self._turn = max(_ROUNDS_PER_TURN * round_seconds, _RESTARTS_PER_TURN * restart_seconds)
+        self._margin = restart_seconds / self._turn  # a move pays for its restart within a turn
+        self._types = types
+        self._set_pairs(np.zeros((0, 2), dtype=np.int64), np.zeros((0, types)), np.zeros((0, types, 2)))
+        self._owed = np.zeros((0, types))
+
+    def _set_pairs(self, numbers: IntArray, shares: FloatArray, rates: FloatArray) -> None:
+        self._numbers, self._shares, self._rates = numbers, shares, rates
+        self._charged = np.full(len(numbers), NONE)
+
+    def account(self, seconds: float, jobs: JobTable) -> None:
+        """Let time pass."""
+        account(seconds, jobs.shares, jobs.owed, jobs.charged, self._turn)
+        if len(self._numbers):
+            account(seconds, self._shares, self._owed, self._charged, self._turn)
+
+    def follow(self, allocation: Allocation, jobs: JobTable) -> None:
+        """Go by a new decision from now on; what was owed under the last one stays owed."""
+        new = (jobs.isolated == 0) & (jobs.on == NONE) & ~jobs.shares.any(axis=1)
+        shares = np.where(allocation.shares > _NEGLIGIBLE, allocation.shares, 0.0)
+        if (allocation.second < 0).all() and not len(self._numbers):
+            jobs.shares = shares
+        else:
+            self._follow_pairs(allocation, shares, jobs)
+        if new.any():
+            share = jobs.shares[new]
+            jobs.owed[new] += self._turn * share / np.maximum(share.sum(axis=1, keepdims=True), _NEGLIGIBLE)
+        carry_over(jobs.owed, jobs.rates, jobs.shares)
+
+    def _follow_pairs(self, allocation: Allocation, shares: FloatArray, jobs: JobTable) -> None:
+        alone = allocation.second < 0
+        single = np.zeros((len(jobs), self._types))
+        np.add.at(single, allocation.first[alone], shares[alone])
+        jobs.shares = single
+        rows = np.flatnonzero(~alone & shares.any(axis=1))
+        first, second = allocation.first[rows], allocation.second[rows]
+        pairs = allocation.problem.pairs
+        numbers = np.stack([jobs.number[first], jobs.number[second]], axis=1).astype(np.int64)
+        rates = np.zeros((len(rows), self._types, 2))
+        if len(rows):
+            assert pairs is not None
+            key = pairs.first * len(jobs) + pairs.second
+            rates = pairs.rates[np.searchsorted(key, first * len(jobs) + second)]
+        before = {(int(a), int(b)): row for row, (a, b) in enumerate(self._numbers)}
+        owed, kept = np.zeros((len(rows), self._types)), set()
+        for row, (a, b) in enumerate(numbers.tolist()):
+            if (a, b) in before:
+                owed[row] = self._owed[before[a, b]]
+                kept.add(before[a, b])
+        self._return_debts(jobs, [row for row in range(len(self._numbers)) if row not in kept])
+        self._set_pairs(numbers, shares[rows], rates)
+        self._owed = owed
+
+    def _return_debts(self, jobs: JobTable, rows: list[int]) -> None:
+        """What was owed to pairs that no longer share is owed to their members alone, as work."""
+        for row in rows:
+            for side, position in enumerate(jobs.positions(self._numbers[row]).tolist()):
+                alone = jobs.rates[position]
+                work = self._owed[row] * self._rates[row, :, side]
+                jobs.owed[position] += np.divide(work, alone, out=np.zeros_like(work), where=alone > 0)
+
+    def forget(self, number: int) -> None:
+        """A job is gone, and with it the pairs that it was in."""
+        if len(self._numbers):
+            kept = (self._numbers != number).all(axis=1)
+            charged = self._charged[kept]
+            self._set_pairs(self._numbers[kept], self._shares[kept], self._rates[kept])
+            self._owed, self._charged = self._owed[kept], charged
+
+    def choose(self, jobs: JobTable, free: IntArray, *, seconds: float, preempt: bool) -> Chosen:
+        """Decide which jobs run until the next round; `free` counts the workers of each type that no lease holds."""
+        on, scale, beside = jobs.on, jobs.scale, jobs.beside
+        if len(self._numbers):
+            partner = np.where(beside >= 0, np.searchsorted(jobs.number, beside), NONE)
+            pairs = np.searchsorted(jobs.number, self._numbers)
+        else:
+            partner, pairs = beside.copy(), self._numbers
+        stays = (on >= 0) & ((jobs.fixed > 0) if preempt else True)
+        if preempt:
+            free = free.copy()
+            held = (on >= 0) & ~stays & (partner < np.arange(len(on)))  # a pair holds its workers once
+            np.add.at(free, on[held], scale[held])
+        rates = jobs.rates
+        to, together, charged, pair_charged = choose(
+            jobs.shares, jobs.owed, (rates > 0).astype(float) if self._agnostic else rates, scale, on, partner,
+            np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1]), self._shares, self._owed, self._rates,
+            stays, free, seconds, self._turn, self._margin,
+        )  # fmt: skip
+        changed = (to != on) | (together != partner)
+        jobs.charged = np.where(stays, jobs.charged, charged)
+        self._charged = pair_charged if preempt else np.where(pair_charged >= 0, pair_charged, self._charged)
+        starting = np.flatnonzero(changed & (to >= 0) & ((together < 0) | (together > np.arange(len(on)))))
+        if len(starting) > 1:  # large gangs first, while there are nodes with room for all of them
+            starting = starting[np.argsort(-scale[starting], kind="stable")]
+        started: list[tuple[int, ...]] = [
+            (job,) if other < 0 else (job, other)
+            for job, other in zip(starting.tolist(), together[starting].tolist(), strict=True)
+        ]
+        return Chosen(np.flatnonzero(changed & (on >= 0)), started, to[starting].tolist())
+
+
+def charge_alone(jobs: JobTable, position: int, column: int) -> None:
+    """Charge a job that runs on without a choice of the rounds for its time, where it has a share of its own."""
+    jobs.charged[position] = column if jobs.shares[position, column] > 0 else NONE

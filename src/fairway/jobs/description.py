@@ -1,0 +1,354 @@
+"""The description of a training job: every field of it, declared once, with SkyPilot's names where it has one.
+
+    name: resnet
+    run: python train.py --epochs 30
+    workdir: ~/vision
+    envs: {DATA: /data/imagenet}
+    resources: {accelerators: [A100, V100]:2}
+    team: vision
+    steps: 50000
+    deadline: 8h
+    checkpoint: {interval: 10m}
+    throughputs: {a100: 12.5, v100: 4.1}
+
+A type says what a value has to be and how it is read, a field what it means. Files, the REST API, the Python client and
+`fairway submit` read jobs by this model, and errors, the OpenAPI document, the help of the command and the table in the
+documentation come from it. A description is stored and sent as its `document`, whichever way it was written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
+
+from fairway.documents import A_NAME, Expected, Form, about, names_of, shown
+from fairway.errors import InputError
+from fairway.jobs.accelerators import AcceleratorRequest
+from fairway.quantities import A_SPAN, seconds_of
+
+_MOST_STEPS = 10**15
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OURS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES"}
+_BRACKETS = re.compile(r"^(\s*(?:resources:\s*\{\s*)?accelerators:\s*)(\[[^\[\]\n]*\]\s*:\s*\d+)", re.MULTILINE)
+
+# How values are read. An error that is raised here does not yet say in which field; the form adds that.
+
+
+def _command(run: object) -> str | tuple[str, ...]:
+    words = [run] if isinstance(run, str) else list(run) if isinstance(run, list | tuple) else run
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise InputError(f"{shown(run)} given, expected a command, as in 'python train.py', or a list of its words")
+    if not words or not words[0].strip():
+        raise InputError("nothing to run given, expected a command, as in 'python train.py'")
+    if "\0" in "".join(words):
+        raise InputError("a character of code 0 given, which no command can have")
+    return run if isinstance(run, str) else tuple(words)
+
+
+def _job_name(name: str) -> str:
+    """The name itself, if it can be one of a job; names become directories, so a path is refused."""
+    if _NAME.fullmatch(name):
+        return name
+    why = "it must not be a path" if "/" in name or "\\" in name or set(name) == {"."} else "it is not one"
+    raise InputError(
+        f"'{name}' given, but {why}; expected up to 63 letters, digits, '.', '_' and '-', a letter or digit first"
+    )
+
+
+def _variable_name(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):
+        raise InputError("not the name of a variable; use letters, digits and '_', no digit first")
+    if name.startswith("FAIRWAY_") or name in _OURS:
+        raise InputError("set by Fairway itself; take it out")
+    return name
+
+
+def _variable_value(value: object) -> str:
+    if value is None:
+        raise InputError("no value given, expected text; write '' for an empty one")
+    if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+        raise InputError(f"{shown(value)} given, expected text or a finite number")
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if "\0" in text:
+        raise InputError("a character of code 0 given, which no variable can have")
+    return text
+
+
+def _one_node(count: int) -> int:
+    if count != 1:
+        raise InputError(
+            f"{count} given, but a job runs on one node here; ask for more accelerators instead, "
+            "as in 'resources: {accelerators: A100:4}'"
+        )
+    return count
+
+
+def _deadline(given: object) -> float | datetime:
+    time = given
+    if isinstance(given, str) and re.match(r"\d{4}-", given):
+        try:
+            time = datetime.fromisoformat(given)
+        except ValueError:
+            raise InputError(f"'{given}' given, expected a time such as '2027-01-31T18:00+01:00'") from None
+    if not isinstance(time, datetime):
+        return seconds_of(given)
+    if time.tzinfo is None:
+        raise InputError(f"'{given}' given without a time zone; add one, as in '{given}+00:00' or '{given}Z'")
+    return time.astimezone(UTC)
+
+
+# What values have to be.
+
+_SPAN_OR_TEXT: dict[str, Any] = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}
+
+Text = Annotated[str, Field(min_length=1)]
+Command = Annotated[
+    str | tuple[str, ...],
+    PlainValidator(_command),
+    PlainSerializer(lambda run: run if isinstance(run, str) else list(run)),
+    Expected("the command to run, as in 'python train.py', or a list of its words"),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            ]
+        }
+    ),
+]
+Directory = Annotated[Text, Expected("a directory")]
+Accelerators = Annotated[
+    AcceleratorRequest,
+    PlainValidator(AcceleratorRequest.read),
+    PlainSerializer(str),
+    Expected("types and a count, as in 'A100:2', '[A100, V100]:2' or {A100: 2}"),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array"}, {"type": "object"}]}),
+]
+Variables = Annotated[
+    dict[
+        Annotated[str, AfterValidator(_variable_name)],
+        Annotated[
+            str,
+            PlainValidator(_variable_value),
+            Expected("text or a number"),
+            WithJsonSchema({"anyOf": [{"type": kind} for kind in ("string", "number", "boolean")]}),
+        ],
+    ],
+    Expected("variables by name, as in {DATA: /data}"),
+]
+Weight = Annotated[
+    float,
+    Field(gt=0, le=1e6),
+    Expected("a number above 0; a job of weight 2 gets twice the share of one of weight 1"),
+]
+Span = Annotated[float, PlainValidator(seconds_of), Expected(A_SPAN), WithJsonSchema(_SPAN_OR_TEXT)]
+Deadline = Annotated[
+    float | datetime,
+    PlainValidator(_deadline),
+    PlainSerializer(lambda time: time.isoformat() if isinstance(time, datetime) else time),
+    Expected(f"{A_SPAN} after submission, or a time with its zone such as '2027-01-31T18:00+01:00'"),
+    WithJsonSchema(_SPAN_OR_TEXT),
+]
+JobType = Annotated[Text, Expected("the name of a job type in the table of profiles")]
+Throughputs = Annotated[
+    dict[Text, Annotated[float, Field(ge=0), Expected("a number of at least 0 (steps per second)")]],
+    Expected("steps per second by accelerator type, as in {v100: 4.1, k80: 0.9}"),
+]
+
+
+class _Part(BaseModel):
+    """An object of a description. A field that is null counts as not given."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or None not in given.values():
+            return given
+        known = names_of(cls)
+        return {name: value for name, value in given.items() if value is not None or name not in known}
+
+
+class Resources(_Part):
+    """What the job needs."""
+
+    accelerators: Accelerators = Field(
+        default_factory=AcceleratorRequest,
+        description="The accelerator types that will do, and how many of one type it needs; one of any type otherwise.",
+        examples=["V100", "V100:2", "[A100, V100]:2", {"A100": 2}],
+    )
+
+
+class Checkpoint(_Part):
+    """Where and how often the job saves."""
+
+    interval: Span | None = Field(
+        default=None, description="How often to save, for jobs that use `fairway.leased`.", examples=["10m"]
+    )
+    directory: Directory | None = Field(
+        default=None,
+        description="Where its checkpoints go; in Fairway's own directory otherwise.",
+        examples=["/data/checkpoints"],
+    )
+    seconds: Span = Field(
+        default=60.0, description="How long saving may take when it is preempted, in seconds or as a span."
+    )
+
+
+def _with_other_names(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Let a JSON schema know the second names of fields."""
+    for name, field in names_of(model).items():
+        if name != field:
+            schema["properties"][name] = {
+                **schema["properties"][field],
+                "title": name,
+                "description": f"The same as `{field}`.",
+            }
+
+
+class JobDescription(_Part):
+    """A job to run; only `run` is needed."""
+
+    model_config = ConfigDict(title="JobDescription", json_schema_extra=_with_other_names)
+
+    run: Command = Field(
+        description="The command: text for a shell, or a list of its words.",
+        examples=["python train.py --epochs 30", ["python", "train.py"]],
+    )
+    kind: Annotated[Literal["training"], Expected("'training'")] = Field(
+        default="training", description="What sort of work it is; `training` is the only one."
+    )
+    name: Annotated[Text, AfterValidator(_job_name), Expected(A_NAME)] | None = Field(
+        default=None,
+        description="Its name for people: up to 63 letters, digits, `.`, `_` and `-`.",
+        examples=["resnet"],
+    )
+    setup: Annotated[Text, Expected("a command to run before, as in 'pip install -r requirements.txt'")] | None = Field(
+        default=None, description="A command to run before.", examples=["pip install -r requirements.txt"]
+    )
+    workdir: Annotated[Text, Expected("a directory to run in")] | None = Field(
+        default=None,
+        description="The directory to run in; where `fairway submit` ran otherwise.",
+        examples=["~/vision"],
+    )
+    envs: Variables = Field(default={}, description="Variables for its environment.", examples=[{"DATA": "/data"}])
+    resources: Annotated[Resources, Expected("an object, as in {accelerators: A100:2}")] = Field(
+        default=Resources(), description="What it needs."
+    )
+    num_nodes: Annotated[int, AfterValidator(_one_node), Expected("1, or nothing")] = Field(
+        default=1, description="How many machines it spans; only 1 is possible.", json_schema_extra={"const": 1}
+    )
+    team: Annotated[Text, Expected("the name of a team")] | None = Field(
+        default=None, description="The team that it belongs to; that of the token otherwise.", examples=["vision"]
+    )
+    weight: Weight = Field(
+        default=1.0,
+        validation_alias=AliasChoices("weight", "priority"),
+        description="Its weight; 2 is worth twice the share of 1.",
+    )
+    steps: (
+        Annotated[
+            int,
+            Field(ge=1, le=_MOST_STEPS),
+            Expected(f"a whole number from 1 to {_MOST_STEPS} (steps of the whole gang)"),
+        ]
+        | None
+    ) = Field(default=None, description="How long it is, in steps of the whole gang.", examples=[50000])
+    deadline: Deadline | None = Field(
+        default=None,
+        validation_alias=AliasChoices("deadline", "slo"),
+        description="By when it should have ended: a span after its submission, or a time with its zone.",
+        examples=["8h", "2027-01-31T18:00+01:00"],
+    )
+    preemptible: Annotated[bool, Expected("true or false")] = Field(
+        default=True, description="Whether it may be stopped; if not, it keeps its workers from its start to its end."
+    )
+    retries: Annotated[int, Field(ge=0, le=1000), Expected("a whole number from 0 to 1000")] = Field(
+        default=3, description="How often it may fail and be started again, after a growing pause."
+    )
+    checkpoint: Annotated[Checkpoint, Expected("an object, as in {interval: 10m, directory: /data/checkpoints}")] = (
+        Field(default=Checkpoint(), description="Where and how often it saves.")
+    )
+    grace: Span = Field(default=10.0, description="How long after SIGTERM it is killed, in seconds or as a span.")
+    throughputs: Throughputs | None = Field(
+        default=None, description="Steps per second of the whole gang, by type.", examples=[{"a100": 12.5, "v100": 4.1}]
+    )
+    job_type: JobType | None = Field(
+        default=None,
+        validation_alias=AliasChoices("job_type", "profile"),
+        description="Its name in the table of profiles, instead of `throughputs`.",
+        examples=["ResNet-50 (batch size 64)"],
+    )
+
+    def document(self) -> dict[str, Any]:
+        """The one form in which a description is stored and sent: the fields that were given, by their first names."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+    @property
+    def accelerators(self) -> AcceleratorRequest:
+        """How many workers it asks for, and of which types."""
+        return self.resources.accelerators
+
+    @property
+    def working_directory(self) -> str | None:
+        """Where it runs on this machine."""
+        return _at_home(self.workdir)
+
+    @property
+    def checkpoint_directory(self) -> str | None:
+        """Where it saves on this machine, if it says so."""
+        return _at_home(self.checkpoint.directory)
+
+    def seconds_left(self, submitted: datetime) -> float | None:
+        """From submission to the deadline; 0 or less if it has passed, None if there is none."""
+        return (self.deadline - submitted).total_seconds() if isinstance(self.deadline, datetime) else self.deadline
+
+
+def _at_home(directory: str | None) -> str | None:
+    return None if directory is None else str(Path(directory).expanduser())
+
+
+_FORM = Form.of(JobDescription, "a job, as in 'run: python train.py'")
+
+
+def parse_job(text: str | bytes, source: str) -> JobDescription:
+    """Read a job from YAML or JSON; `source` is the name of the text in errors."""
+    return _FORM.read(_with_quotes(text), source)
+
+
+def job_of(document: Mapping[str, Any], source: str) -> JobDescription:
+    """Read a job from the fields of its document, such as a stored one."""
+    try:
+        text = json.dumps(dict(document), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        why = f"cannot be written as JSON: {error}; use text, numbers, lists and mappings"
+        raise about(source, InputError(why)) from None
+    return _FORM.read(text, source)
+
+
+def _with_quotes(text: str | bytes) -> str | bytes:
+    """People write [A100, V100]:2, which YAML does not take without quotes."""
+    if isinstance(text, bytes):
+        with suppress(UnicodeDecodeError):  # the form says what is wrong with it
+            text = text.decode("utf-8-sig")
+    return _BRACKETS.sub(r'\1"\2"', text) if isinstance(text, str) else text

@@ -1,0 +1,1 @@
+"""What runs training jobs for a controller: commands go down, reports come up, over any number of machines."""

@@ -1,0 +1,112 @@
+"""The agent's side of keepers: sets one on a run, asks it to stop, looks whether it lives, and clears up after it.
+
+A keeper may be set on the same run again, after a crash, and the run is still run once only: the claim decides.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from fairway.live.backend.channel import LeaseState
+from fairway.live.local.identity import ProcessIdentity, kill_remains, send_signal
+from fairway.live.local.run_files import RunFiles
+
+
+class Spawned(Protocol):
+    """A process that was started, as far as it concerns the agent that started it."""
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        ...
+
+
+class Keepers(Protocol):
+    """What the table of runs needs of keepers; those of tests live in virtual time."""
+
+    def start(self, files: RunFiles) -> Spawned:
+        """Set a keeper on a run that was prepared; one that is kept already is left alone."""
+        ...
+
+    def has_keeper(self, files: RunFiles) -> bool:
+        """Whether a keeper, dead or alive, has claimed the run."""
+        ...
+
+    def is_alive(self, files: RunFiles) -> bool:
+        """Whether the keeper of the run lives."""
+        ...
+
+    def watch(self, files: RunFiles) -> None:
+        """Let the agent look again as soon as the keeper ends."""
+
+    def ask_to_stop(self, files: RunFiles, *, save: bool) -> None:
+        """Give notice: with `save` after a checkpoint, otherwise at once. The keeper sees to the rest."""
+
+    def clear_up(self, files: RunFiles) -> bool:
+        """Kill what a dead keeper left behind; whether all of it is gone."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KeeperProcesses:
+    """Keepers as processes of this machine; `watch_process` is called with those whose end matters."""
+
+    watch_process: Callable[[ProcessIdentity], None] = lambda _: None
+
+    def start(self, files: RunFiles) -> subprocess.Popen[bytes]:
+        """Set a keeper on a run that was prepared; one that is kept already is left alone."""
+        with (files.directory / "keeper.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "fairway.live.local.keeper", str(files.directory)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                cwd="/",
+            )
+
+    def has_keeper(self, files: RunFiles) -> bool:
+        """Whether a keeper, dead or alive, has claimed the run."""
+        return keeper_of(files) is not None
+
+    def is_alive(self, files: RunFiles) -> bool:
+        """Whether the keeper of the run lives."""
+        keeper = keeper_of(files)
+        return keeper is not None and keeper.alive
+
+    def watch(self, files: RunFiles) -> None:
+        """Let the agent look again as soon as the keeper ends."""
+        keeper = keeper_of(files)
+        if keeper is not None:
+            self.watch_process(keeper)
+
+    def ask_to_stop(self, files: RunFiles, *, save: bool) -> None:
+        """Give notice: with `save` after a checkpoint, otherwise at once. The keeper sees to the rest."""
+        write_notice(files, save=save)
+        keeper = keeper_of(files)
+        if keeper is not None:
+            send_signal(keeper, signal.SIGUSR1)
+
+    def clear_up(self, files: RunFiles) -> bool:
+        """Kill what a dead keeper left behind; whether all of it is gone."""
+        keeper = keeper_of(files)
+        return keeper is None or kill_remains(keeper, f"FAIRWAY_RUN_DIR={files.directory}")
+
+
+def keeper_of(files: RunFiles) -> ProcessIdentity | None:
+    """Which process keeps the run, dead or alive; None if no keeper has claimed it yet."""
+    claim = files.claimed_by()
+    return ProcessIdentity.of(claim) if claim else None
+
+
+def write_notice(files: RunFiles, *, save: bool) -> str:
+    """Write into the lease how the job is to stop, and give it back; what was to stop at once is not asked to save."""
+    lease = files.lease() or LeaseState(0)
+    wish = "save" if save and lease.stop != "now" else "now"
+    if lease.stop != wish:
+        files.write_lease(replace(lease, stop=wish))
+    return wish

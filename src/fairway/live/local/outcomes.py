@@ -1,0 +1,65 @@
+"""Judges how a run ended, from what its keeper and its job have written down."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+from fairway.live.backend.channel import STOPPED, RankProgress
+from fairway.live.backend.status import OutcomeKind, RunOutcome
+from fairway.live.local.run_files import RunExit, RunFiles
+
+
+def outcome_of(files: RunFiles, ranks: int) -> RunOutcome:
+    """How a run ended whose keeper is gone."""
+    told = files.progress(ranks)
+    steps = sum(one.step for one in told) if told else None
+    saved, started = checkpoint_step(told), files.started()
+    ended = files.exit()
+    if ended is None:
+        if files.claimed_by() is None:
+            said = _last_line(files.directory / "keeper.log")
+            return RunOutcome(OutcomeKind.FAILED_TO_START, reason=f"the keeper did not start: {said}")
+        why = "its keeper was killed, and the job with it"
+        return RunOutcome(OutcomeKind.LOST, reason=why, steps=steps, checkpoint_step=saved, started=started)
+    if ended.error is not None and ended.asked is None:
+        return RunOutcome(OutcomeKind.FAILED_TO_START, reason=ended.error, ended=ended.time)
+    code = ended.codes[ended.first] if ended.first is not None else 0
+    left_early = told is not None and any(one.stopped for one in told)
+    kind, reason = _judged(ended, code, left_early)
+    if ended.codes and started is None:  # it ran, but there was no room on the disk to say since when
+        started = ended.time
+    return RunOutcome(kind, code, reason, ended.killed, steps, saved, started, ended.time)
+
+
+def _judged(ended: RunExit, code: int, left_early: bool) -> tuple[OutcomeKind, str]:
+    if not ended.codes:
+        return OutcomeKind.STOPPED, "asked to stop before it had started"
+    if ended.failed:
+        return OutcomeKind.FAILED, _how(ended, code)
+    if left_early and set(ended.codes) <= {0, STOPPED}:
+        return OutcomeKind.STOPPED, "saved a checkpoint and stopped"
+    if ended.asked is not None and ended.terminated:
+        return OutcomeKind.STOPPED, "killed after its grace" if ended.killed else "terminated"
+    return (OutcomeKind.FINISHED, "") if code == 0 else (OutcomeKind.FAILED, _how(ended, code))
+
+
+def _how(ended: RunExit, code: int) -> str:
+    if code < 0:
+        with suppress(ValueError):
+            return f"rank {ended.first} was killed by {signal.Signals(-code).name}"
+    return f"rank {ended.first} ended with exit code {code}"
+
+
+def checkpoint_step(told: list[RankProgress] | None) -> int | None:
+    """The last step that every rank has saved, summed over the ranks as the engine counts; None without one."""
+    if not told or any(one.checkpoint_step is None for one in told):
+        return None
+    return min(one.checkpoint_step or 0 for one in told) * len(told)
+
+
+def _last_line(path: Path) -> str:
+    with suppress(OSError, IndexError):
+        return path.read_text(errors="replace").strip().splitlines()[-1]
+    return "it said nothing"

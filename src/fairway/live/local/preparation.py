@@ -1,0 +1,116 @@
+"""Makes a run out of the command to start it: its directory, its order for the keeper, and its first lease.
+
+Nothing is started here, and nothing remembered: a directory of a run that was not accepted is cleared away later.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fairway.live.backend.accelerators import Accelerator
+from fairway.live.backend.answers import Refusal, RefusedError
+from fairway.live.backend.channel import LeaseState
+from fairway.live.backend.commands import StartRun
+from fairway.live.backend.environment import common_environment, rank_environments
+from fairway.live.backend.status import RunState
+from fairway.live.local.agent_state import RunRecord
+from fairway.live.local.log_files import log_path
+from fairway.live.local.run_files import RunFiles, RunOrder
+
+_LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class RunPreparation:
+    """Where and in what surroundings runs are made. Time runs `time_scale` times as fast on emulated accelerators."""
+
+    directory: Path
+    outside: Mapping[str, str]
+    time_scale: float = 1.0
+
+    def make_directories(self) -> None:
+        """Have room for runs, logs and checkpoints, for the owner only."""
+        for part in ("runs", "logs", "checkpoints"):
+            (self.directory / part).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def files_of(self, run: RunRecord) -> RunFiles:
+        """The directory of a run."""
+        return RunFiles(self.directory / "runs" / run.directory)
+
+    def prepared(self, command: StartRun, accelerators: Sequence[Accelerator], *, now: float) -> RunRecord:
+        """Make a run that waits for its accelerators; refuses directories that cannot be written."""
+        job, program = command.job, command.program
+        checkpoints = Path(program.checkpoint_directory or self.directory / "checkpoints" / job).absolute()
+        logs = [log_path(self.directory, job, rank) for rank in range(len(accelerators))]
+        for directory, what in ((checkpoints, "checkpoint directory"), (logs[0].parent, "log directory")):
+            if problem := _cannot_write(directory):
+                raise RefusedError(Refusal.CANNOT_START, f"{what} {problem}")
+        run = RunRecord(
+            lease=command.lease,
+            job=job,
+            accelerator=command.accelerator,
+            workers=list(command.workers),
+            directory=f"{command.lease}-{job}",
+            state=RunState.WAITING,
+            attempt=command.attempt,
+            preemptible=program.preemptible,
+            emulated=accelerators[0].emulated,
+            until=command.until,
+            expires=command.expires,
+            accepted=now,
+        )
+        files = self.files_of(run)
+        order = RunOrder(
+            job=job,
+            lease=command.lease,
+            title=f"fairway: attempt {command.attempt} of {job}, lease {command.lease}, "
+            f"{', '.join(one.description for one in accelerators)}, {datetime.now(UTC).isoformat(timespec='seconds')}",
+            run=program.run if isinstance(program.run, str) else list(program.run),
+            setup=program.setup,
+            workdir=program.workdir,
+            environment=common_environment(
+                command,
+                self.outside,
+                master=(_LOOPBACK, _free_port()),
+                run_directory=files.directory,
+                checkpoint_directory=checkpoints,
+                emulated=run.emulated,
+            ),
+            ranks=rank_environments(accelerators),
+            logs=[str(log) for log in logs],
+            checkpoint_seconds=program.checkpoint_seconds,
+            grace_seconds=program.grace_seconds,
+        )
+        files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if files.order() is None:  # what is there already stays
+            files.write_order(order)
+        pace = self.pace(run, command.steps_per_second)
+        files.write_lease(LeaseState(command.lease, command.until, command.expires, pace=pace))
+        return run
+
+    def pace(self, run: RunRecord, steps_per_second: float | None) -> float | None:
+        """How fast each rank of an emulated run may go, on the wall clock."""
+        if not run.emulated or steps_per_second is None:
+            return None
+        return steps_per_second * self.time_scale / len(run.workers)
+
+
+def _cannot_write(path: Path) -> str | None:
+    """Make a directory; what is wrong with it, if it cannot be written."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"{path}: {error.strerror or error}"
+    return None if os.access(path, os.W_OK | os.X_OK) else f"{path}: no permission to write"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_LOOPBACK, 0))
+        port: int = probe.getsockname()[1]
+        return port

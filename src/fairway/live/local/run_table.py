@@ -1,0 +1,350 @@
+"""The runs of this machine: carries out the commands of a controller, whatever is killed in between.
+
+What is wanted is written down before it is done; what was done is read from the directories of the runs. No accelerator
+is held by two leases at once: a run waits until the processes of the former holders are gone. `tick` is to be called
+when something may have happened, and every now and then.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from fairway.errors import InputError
+from fairway.live.backend.accelerators import Accelerator
+from fairway.live.backend.answers import CommandAnswer, Refusal, RefusedError
+from fairway.live.backend.commands import (
+    EndRun,
+    ExtendLeases,
+    ForgetRun,
+    HandOverRun,
+    RetireJob,
+    RunCommand,
+    StartRun,
+)
+from fairway.live.backend.placement import placed
+from fairway.live.backend.reports import RunEnded, RunReport, RunStarted
+from fairway.live.backend.status import BackendStatus, OutcomeKind, RunOutcome, RunState, RunStatus
+from fairway.live.local.agent_state import AgentState, RunRecord
+from fairway.live.local.keepers import KeeperProcesses, Keepers, Spawned
+from fairway.live.local.outcomes import outcome_of
+from fairway.live.local.preparation import RunPreparation
+from fairway.live.local.run_files import RunFiles
+from fairway.live.local.run_watch import RunWatch
+
+_LOOK_SECONDS = 0.25
+"""How often a run is looked at closely; that it ended is seen at once."""
+
+_LOG = logging.getLogger(__name__)
+
+
+class MachineClock(Protocol):
+    """What `time` offers; tests have another."""
+
+    def time(self) -> float:
+        """Seconds since 1970."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds since some moment, which never go back."""
+        ...
+
+
+class RunTable:
+    """The runs of one machine. `emit` gets the reports of what happens to them; `instance` names the agent.
+
+    `outside` is the environment that jobs inherit.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        accelerators: Sequence[Accelerator],
+        *,
+        emit: Callable[[RunReport], None],
+        keepers: Keepers | None = None,
+        time_scale: float = 1.0,
+        outside: Mapping[str, str] = os.environ,
+        clock: MachineClock = time,
+        instance: str = "",
+    ) -> None:
+        self._accelerators = {(one.type, one.number): one for one in accelerators}
+        self._emit, self._clock, self._instance = emit, clock, instance
+        self._keepers: Keepers = KeeperProcesses() if keepers is None else keepers
+        self._preparation = RunPreparation(directory, dict(outside), time_scale)
+        self._preparation.make_directories()
+        self._path = directory / "state.json"
+        self.state = AgentState.load(self._path)
+        self._watches: dict[str, RunWatch] = {}
+        self._gone: list[Spawned] = []
+        self._recover(directory / "runs")
+
+    # Commands
+
+    def carry_out(self, command: RunCommand) -> CommandAnswer:
+        """Do what a controller asks; raises `RefusedError` or `InputError` where that is not done."""
+        match command:
+            case StartRun():
+                return self._start(command)
+            case EndRun():
+                return self._end(command)
+            case ExtendLeases():
+                return self._extend(command)
+            case HandOverRun():
+                return self._hand_over(command)
+            case ForgetRun():
+                return self._forget(command)
+            case RetireJob():
+                return self._retire(command)
+
+    def _start(self, command: StartRun) -> CommandAnswer:
+        known = self.state.find(command.lease, command.job)
+        if known is not None:
+            return CommandAnswer("known", self._described(known))
+        newest = self.state.newest_lease(command.job)
+        if command.lease <= newest:
+            return CommandAnswer("stale", newest=newest)
+        if self.state.draining:
+            raise RefusedError(Refusal.DRAINING, "this agent is draining and takes no new runs")
+        if command.expires and not command.program.preemptible:
+            raise InputError("start-run.expires: true given for a job that is not preemptible; its lease must not end")
+        accelerators = placed(command, self._accelerators)
+        for holder in self.state.holders(command.lease, command.job, command.accelerator, command.workers):
+            if holder.state not in {RunState.ENDING, RunState.WAITING}:
+                message = f"job '{holder.job}' runs under lease {holder.lease} and was not asked to end; end it first"
+                raise RefusedError(Refusal.BUSY, message)
+        run = self._preparation.prepared(command, accelerators, now=self._clock.time())
+        self.state.runs.append(run)
+        self._save()
+        self._launch_those_that_can()
+        return CommandAnswer("accepted", self._described(run))
+
+    def _end(self, command: EndRun) -> CommandAnswer:
+        run = self.state.find(command.lease, command.job)
+        if run is None:
+            return CommandAnswer("stale", newest=self.state.newest_lease(command.job))
+        if not run.active:
+            return CommandAnswer("known", self._described(run))
+        if command.save and not run.preemptible:
+            message = f"job '{run.job}' is not preemptible; end it without saving"
+            raise RefusedError(Refusal.NOT_PREEMPTIBLE, message)
+        if run.state is RunState.WAITING:
+            self._conclude(run, RunOutcome(OutcomeKind.STOPPED, reason="asked to stop before it had started"))
+        else:
+            if run.state is not RunState.ENDING:
+                run.state = RunState.ENDING
+                self._save()
+            self._keepers.ask_to_stop(self._watch(run).files, save=command.save)
+        return CommandAnswer("accepted", self._described(run))
+
+    def _extend(self, command: ExtendLeases) -> CommandAnswer:
+        wanted = None if command.leases is None else set(command.leases)
+        extended = [
+            run
+            for run in self.state.runs
+            if run.state not in {RunState.ENDING, RunState.ENDED} and (wanted is None or run.lease in wanted)
+        ]
+        for run in extended:
+            run.until = command.until
+            self._rewrite(run, until=command.until)
+        if extended:
+            self._save()
+        return CommandAnswer("accepted", leases=tuple(sorted({run.lease for run in extended})))
+
+    def _hand_over(self, command: HandOverRun) -> CommandAnswer:
+        if (known := self.state.find(command.lease, command.job)) is not None:
+            if known.active:  # an agent that was killed in between may not have written it into the lease
+                self._go_on_under(known, command)
+            return CommandAnswer("known", self._described(known))
+        run = self.state.find(command.old, command.job)
+        newest = self.state.newest_lease(command.job)
+        if run is None or not run.active or command.lease <= newest:
+            return CommandAnswer("stale", newest=newest)
+        if run.state is RunState.ENDING:
+            message = f"job '{run.job}' was asked to end under lease {run.lease}; start it anew"
+            raise RefusedError(Refusal.ENDING, message)
+        run.lease, run.until = command.lease, command.until
+        self._save()
+        self._go_on_under(run, command)
+        return CommandAnswer("accepted", self._described(run))
+
+    def _go_on_under(self, run: RunRecord, command: HandOverRun) -> None:
+        changes: dict[str, Any] = {"lease": command.lease, "until": command.until}
+        if command.steps_per_second is not None:
+            changes["pace"] = self._preparation.pace(run, command.steps_per_second)
+        self._rewrite(run, **changes)
+
+    def _forget(self, command: ForgetRun) -> CommandAnswer:
+        run = self.state.find(command.lease, command.job)
+        if run is None:
+            return CommandAnswer("known")
+        if run.active:
+            message = f"job '{run.job}' has not ended under lease {run.lease}; end it first"
+            raise RefusedError(Refusal.ACTIVE, message)
+        self.state.floors[run.job] = self.state.newest_lease(run.job)
+        self.state.runs.remove(run)
+        self._save()
+        shutil.rmtree(self._preparation.files_of(run).directory, ignore_errors=True)
+        return CommandAnswer("accepted")
+
+    def _retire(self, command: RetireJob) -> CommandAnswer:
+        if any(run.active for run in self.state.runs if run.job == command.job):
+            raise RefusedError(Refusal.ACTIVE, f"job '{command.job}' still runs; end it first")
+        for run in [run for run in self.state.runs if run.job == command.job]:
+            self._forget(ForgetRun(run.lease, run.job))
+        if self.state.floors.pop(command.job, None) is not None:
+            self._save()
+        return CommandAnswer("accepted")
+
+    def drain(self, *, on: bool) -> None:
+        """Take no new runs, or take them again; what runs goes on."""
+        self.state.draining = on
+        self._save()
+
+    def new_epoch(self, epoch: int) -> None:
+        """Note the controller that may give commands from now on."""
+        if epoch > self.state.epoch:
+            self.state.epoch = epoch
+            self._save()
+
+    def status(self) -> BackendStatus:
+        """Everything that a controller has to know to take over."""
+        return BackendStatus(
+            instance=self._instance,
+            epoch=self.state.epoch,
+            accelerators=tuple(self._accelerators.values()),
+            runs=tuple(self._described(run) for run in self.state.runs),
+            former=tuple(sorted(self.state.floors)),
+            last_lease=self.state.last_lease(),
+            draining=self.state.draining,
+        )
+
+    # Looking after runs
+
+    def tick(self) -> None:
+        """See what has happened."""
+        self._gone = [spawned for spawned in self._gone if spawned.poll() is None]
+        for run in list(self.state.runs):
+            if run.state in {RunState.STARTING, RunState.RUNNING, RunState.ENDING}:
+                self._look_at(run)
+            expired = run.expires and run.until is not None and self._clock.time() >= run.until
+            if expired and run.state in {RunState.WAITING, RunState.STARTING, RunState.RUNNING}:
+                self._end(EndRun(run.lease, run.job))
+        self._launch_those_that_can()
+
+    def _recover(self, directory: Path) -> None:
+        """Take over from an agent that is gone; `directory` is that of all runs."""
+        for run in self.state.runs:
+            watch = self._watch(run)
+            if run.state is RunState.ENDING:
+                self._keepers.ask_to_stop(watch.files, save=watch.wants_to_save)
+        known = {run.directory for run in self.state.runs}
+        for found in directory.iterdir():
+            if found.name not in known:
+                self._clear_away(RunFiles(found))
+
+    def _clear_away(self, files: RunFiles) -> None:
+        """Remove a run that was never accepted, or is forgotten; one that lives, its state lost, is ended."""
+        if self._keepers.is_alive(files):
+            _LOG.warning("a run that the agent has no record of is asked to stop: %s", files.directory)
+            self._keepers.ask_to_stop(files, save=True)
+        else:
+            shutil.rmtree(files.directory, ignore_errors=True)
+
+    def _look_at(self, run: RunRecord) -> None:
+        watch, keepers = self._watch(run), self._keepers
+        if not watch.kept:
+            if not keepers.has_keeper(watch.files):
+                self._look_for_keeper(run, watch)
+                return
+            watch.kept = True
+            keepers.watch(watch.files)
+            if run.state is RunState.ENDING:  # the notice may have come before there was a keeper to signal
+                keepers.ask_to_stop(watch.files, save=watch.wants_to_save)
+        due = self._clock.monotonic() - watch.looked >= _LOOK_SECONDS
+        alive = not due or keepers.is_alive(watch.files)  # before its exit file, its last deed, is looked for
+        ended = watch.files.exit()
+        if run.started is None and (started := watch.files.started()) is not None:
+            run.started = started
+            run.state = RunState.RUNNING if run.state is RunState.STARTING else run.state
+            self._emit(RunStarted(run.lease, run.job, self._clock.time(), started))
+        if due or ended is not None:
+            watch.looked = self._clock.monotonic()
+            for report in watch.progress(run, self._clock.time()):
+                self._emit(report)
+        if ended is not None:
+            self._conclude(run, outcome_of(watch.files, len(run.workers)))
+        elif not alive:
+            if not keepers.clear_up(watch.files):
+                _LOG.error("processes of run %s cannot be killed", run.directory)
+                return
+            self._conclude(run, outcome_of(watch.files, len(run.workers)))
+
+    def _look_for_keeper(self, run: RunRecord, watch: RunWatch) -> None:
+        """No keeper has claimed the run: set one on it, or conclude that it cannot start."""
+        if watch.spawned is None:
+            watch.spawned = self._keepers.start(watch.files)
+        elif watch.spawned.poll() is not None and not self._keepers.has_keeper(watch.files):
+            self._conclude(run, outcome_of(watch.files, len(run.workers)))
+
+    def _conclude(self, run: RunRecord, outcome: RunOutcome) -> None:
+        outcome = outcome if outcome.ended is not None else replace(outcome, ended=self._clock.time())
+        run.state, run.outcome = RunState.ENDED, outcome
+        if outcome.kind in {OutcomeKind.FINISHED, OutcomeKind.FAILED, OutcomeKind.FAILED_TO_START}:
+            self._call_off(run.job)
+        self._save()
+        watch = self._watches.pop(run.directory, None)
+        if watch is not None and watch.spawned is not None:
+            self._gone.append(watch.spawned)
+        self._emit(RunEnded(run.lease, run.job, self._clock.time(), outcome))
+        _LOG.info("job %s, lease %d: %s %s", run.job, run.lease, outcome.kind, outcome.reason)
+
+    def _call_off(self, job: str) -> None:
+        """A job is over, or has to wait after a failure: nothing of it starts that waited for this run to end."""
+        for run in [run for run in self.state.runs if run.job == job and run.state is RunState.WAITING]:
+            self._conclude(run, RunOutcome(OutcomeKind.STOPPED, reason="its job ended before it had started"))
+
+    def _launch_those_that_can(self) -> None:
+        waiting = sorted((run for run in self.state.runs if run.state is RunState.WAITING), key=lambda run: run.lease)
+        for run in waiting:
+            if not any(
+                holder.state is not RunState.WAITING or holder.lease < run.lease
+                for holder in self.state.holders(run.lease, run.job, run.accelerator, run.workers)
+            ):
+                run.state = RunState.STARTING
+                self._save()
+                watch = self._watch(run)
+                watch.spawned = self._keepers.start(watch.files)
+
+    # Describing and remembering
+
+    def _rewrite(self, run: RunRecord, **changes: Any) -> None:
+        """Change the lease as the job sees it."""
+        files = self._watch(run).files
+        lease = files.lease()
+        if lease is not None:
+            files.write_lease(replace(lease, **changes))
+
+    def _watch(self, run: RunRecord) -> RunWatch:
+        if run.directory not in self._watches:
+            self._watches[run.directory] = RunWatch(self._preparation.files_of(run))
+        return self._watches[run.directory]
+
+    def _described(self, run: RunRecord) -> RunStatus:
+        watch = self._watches.get(run.directory)
+        fields = {name: value for name, value in asdict(run).items() if name != "directory"}
+        seen = {} if watch is None else {
+            "steps": watch.steps,
+            "steps_per_second": watch.steps_per_second,
+            "checkpoint_step": watch.checkpoint_step,
+        }  # fmt: skip
+        return RunStatus(**{**fields, "workers": tuple(run.workers), "outcome": run.outcome, **seen})
+
+    def _save(self) -> None:
+        self.state.save(self._path)

@@ -1,0 +1,55 @@
+"""What the agent sees of a run while it lives, which it need not remember: its keeper, and how far the job is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fairway.live.backend.channel import RankProgress
+from fairway.live.backend.reports import CheckpointSaved, RunProgressed
+from fairway.live.local.agent_state import RunRecord
+from fairway.live.local.keepers import Spawned
+from fairway.live.local.outcomes import checkpoint_step
+from fairway.live.local.run_files import RunFiles
+
+
+@dataclass(slots=True)
+class RunWatch:
+    """One run. `kept` says that a keeper has claimed it, `looked` when it was last looked at closely.
+
+    `spawned` is the keeper's process, if this agent has started it. Steps and rates are those that were reported last.
+    """
+
+    files: RunFiles
+    spawned: Spawned | None = None
+    kept: bool = False
+    looked: float = 0.0
+    steps: int | None = None
+    checkpoint_step: int | None = None
+    steps_per_second: float | None = None
+
+    def progress(self, run: RunRecord, now: float) -> Iterator[CheckpointSaved | RunProgressed]:
+        """What is new about how far the run is."""
+        told = self.files.progress(len(run.workers))
+        if told is None:
+            return
+        steps, saved, rate = sum(one.step for one in told), checkpoint_step(told), _rate(told, run.lease)
+        if saved is not None and saved > sum(one.since for one in told) and saved != self.checkpoint_step:
+            seconds = max(one.checkpoint_seconds for one in told)
+            yield CheckpointSaved(run.lease, run.job, now, saved, seconds)
+        self.checkpoint_step = saved
+        if steps != self.steps or rate != self.steps_per_second:
+            self.steps, self.steps_per_second = steps, rate
+            yield RunProgressed(run.lease, run.job, now, steps, rate, saved)
+
+    @property
+    def wants_to_save(self) -> bool:
+        """Whether the job, once asked to stop, is to save before."""
+        lease = self.files.lease()
+        return lease is None or lease.stop != "now"
+
+
+def _rate(told: Sequence[RankProgress], lease: int) -> float | None:
+    """Steps per second of the whole gang under its present lease."""
+    rates = [one.steps_per_second for one in told if one.steps_per_second is not None and one.lease in {0, lease}]
+    return sum(rates) if len(rates) == len(told) else None

@@ -1,0 +1,1 @@
+"""What is served: its definition, its files, and what was measured of it."""

@@ -1,0 +1,170 @@
+"""Measures every stage of an application over batch sizes and threads, each in a process of its own.
+
+First the samples go through each workflow once, to know what every stage is called with; then each stage runs on that.
+Several are measured at a time, if several workers will share the machine: its caches and its memory have to do for all
+of them then, too. What is measured is in `measuring`, what comes of it in `measured`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from fairway.errors import InputError
+from fairway.live.serving.application.definition import Application, load_application
+from fairway.live.serving.application.measurements import MeasuredApplication, MeasuredModel, MeasuredStage
+from fairway.live.serving.application.measuring import Task
+from fairway.live.serving.supervise.environment import stage_environment
+
+Progress = Callable[[int, int, str], None]
+"""Gets how many measurements are done, of how many, and what is measured now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileOptions:
+    """What to measure: batch sizes, numbers of threads, and how often each input is repeated.
+
+    `at_once` stages of one thread are measured at a time, fewer of more threads: as many as workers would run here.
+    """
+
+    batches: tuple[int, ...] = (1, 2, 4, 8)
+    threads: tuple[int, ...] = (1,)
+    repeats: int = 5
+    at_once: int = 1
+
+    def __post_init__(self) -> None:
+        for name, values in (("batches", self.batches), ("threads", self.threads), ("repeats", (self.repeats,))):
+            if not values or any(value < 1 for value in values) or len(set(values)) < len(values):
+                given = ",".join(map(str, values)) or "nothing"
+                raise InputError(f"--{name}: {given} given, expected different whole numbers of at least 1")
+
+
+@dataclass
+class Profiler:
+    """Measures one application; `target` is its name for `load_application`."""
+
+    target: str
+    options: ProfileOptions = field(default_factory=ProfileOptions)
+    progress: Progress = lambda _done, _all, _what: None
+    _done: int = 0
+    _telling: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self.application: Application = load_application(self.target, memory_needed=False)
+
+    def measure(self, samples: Mapping[str, Sequence[Mapping[str, Any]]]) -> MeasuredApplication:
+        """Measure all workflows, with these inputs by workflow."""
+        with tempfile.TemporaryDirectory(prefix="fairway-profile-") as directory:
+            tasks, sizes, input_bytes = [], {}, {}
+            for number, (name, served) in enumerate(self.application.workflows.items()):
+                file = Path(directory) / f"{number}.pickle"
+                file.write_bytes(pickle.dumps(list(samples[name]), protocol=5))
+                task = Task(self.target, name, str(file.with_suffix(".answer")), str(file))
+                collected = self._answer(task, f"{name}: samples")
+                sizes[name], input_bytes[name] = collected["output_bytes"], collected["input_bytes"]
+                tasks += [
+                    replace(
+                        task, answer=f"{file}-{stage}-{threads}.answer", stage=stage, threads=threads,
+                        batches=self.options.batches, repeats=self.options.repeats,
+                    )
+                    for stage in range(len(served.workflow)) for threads in self.options.threads
+                ]  # fmt: skip
+            answers = dict(zip(tasks, self._answers(tasks), strict=True))
+        seconds: dict[tuple[str, int], dict[int, dict[int, float]]] = {}
+        models: dict[str, list[MeasuredModel]] = {}
+        for task, answer in answers.items():
+            assert task.stage is not None
+            times = {int(batch): time for batch, time in answer.pop("seconds").items()}
+            seconds.setdefault((task.workflow, task.stage), {})[task.threads] = times
+            for model in self.application.workflows[task.workflow].workflow.stages[task.stage].models[:1]:
+                models.setdefault(model, []).append(MeasuredModel(**answer))
+        stages = {
+            name: {
+                stage.name: MeasuredStage(seconds[name, number], sizes[name][number])
+                for number, stage in enumerate(served.workflow.stages)
+            }
+            for name, served in self.application.workflows.items()
+        }
+        needed = {name: _together(each) for name, each in models.items()}
+        return MeasuredApplication(self.application, needed, stages, input_bytes)
+
+    @property
+    def total(self) -> int:
+        """How many measurements there are."""
+        return sum(
+            1 + len(served.workflow) * len(self.options.threads) for served in self.application.workflows.values()
+        )
+
+    def _answers(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+        """Have processes do the tasks, as many at a time as their threads leave room for."""
+        answers: dict[Task, dict[str, Any]] = {}
+        for threads in self.options.threads:
+            ours = [task for task in tasks if task.threads == threads]
+            with ThreadPoolExecutor(max(1, self.options.at_once // threads)) as pool:
+                try:
+                    answers |= zip(ours, pool.map(self._measured, ours), strict=True)
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
+        return [answers[task] for task in tasks]
+
+    def _measured(self, task: Task) -> dict[str, Any]:
+        assert task.stage is not None
+        stage = self.application.workflows[task.workflow].workflow.stages[task.stage]
+        many = f" with {task.threads} threads" if len(self.options.threads) > 1 else ""
+        return self._answer(task, f"{task.workflow}: {stage.name}{many}")
+
+    def _answer(self, task: Task, what: str) -> dict[str, Any]:
+        """Have a process do the task."""
+        self._tell(what, 0)
+        path = Path(task.answer).with_suffix(".task")
+        task.save(path)
+        Path(task.answer).unlink(missing_ok=True)
+        command = [sys.executable, "-m", "fairway.live.serving.application.measuring", str(path)]
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={
+                **os.environ,
+                **stage_environment(task.threads),
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
+            check=False,
+        )
+        if not Path(task.answer).exists():
+            last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+            raise InputError(f"{what}: the process that measures ended with status {done.returncode}: {last}")
+        answer: dict[str, Any] = json.loads(Path(task.answer).read_text(encoding="utf-8"))
+        if "error" in answer:
+            raise InputError(f"{what}: {answer['error']}; it must run before it can be measured")
+        self._tell(what, 1)
+        return answer
+
+    def _tell(self, what: str, more: int) -> None:
+        with self._telling:
+            self._done += more
+            self.progress(self._done, self.total, what)
+
+
+def _together(measured: Sequence[MeasuredModel]) -> MeasuredModel:
+    """One model that was measured several times, with other stages or numbers of threads: the most that it needs."""
+    working = [each.working_bytes for each in measured if each.working_bytes is not None]
+    return MeasuredModel(
+        bytes=max(each.bytes for each in measured),
+        load_seconds=statistics.median(each.load_seconds for each in measured),
+        working_bytes=max(working) if working else None,
+        left_bytes=max(each.left_bytes for each in measured),
+    )

@@ -1,0 +1,1 @@
+"""The serving seams on one machine: Unix sockets, shared memory, processes."""

@@ -1,0 +1,114 @@
+"""One machine as the backend of a served application: Unix sockets, shared memory, processes, threads."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from fairway.live.serving.local.channel import Channel, connect
+from fairway.live.serving.local.serving_directory import ServingDirectory
+from fairway.live.serving.local.shared_memory import SharedMemoryValues, clear_after_clients
+from fairway.live.serving.local.shared_table import SharedTable
+from fairway.live.serving.local.unix_transport import UnixTransport
+from fairway.live.serving.local.worker_pool import ProcessPool
+from fairway.live.serving.runtime.background_thread import BackgroundThread
+from fairway.live.serving.seams.message_board import MessageBoard, MessageMarks
+from fairway.live.serving.seams.state_board import RowMarks, RowTable, SharedBoard, SharedMarks, StateBoard
+from fairway.live.serving.seams.transport import Message, Transport
+from fairway.live.serving.supervise.environment import stage_environment
+from fairway.live.serving.supervise.settings import ServingSettings
+from fairway.place.arrays import BoolArray
+from fairway.place.fleet import Fleet
+
+
+class LocalBackend:
+    """One machine, with the state table in shared memory."""
+
+    now = staticmethod(time.monotonic)
+    sleep = staticmethod(time.sleep)
+
+    def __init__(self, settings: ServingSettings) -> None:
+        self._settings = settings
+        self._directory = ServingDirectory(settings)
+
+    def transport(self, number: int) -> UnixTransport:
+        """The sockets of a worker."""
+        return UnixTransport(number, self._settings.socket)
+
+    def connect(self, number: int) -> Channel:
+        """A connection to a worker."""
+        return Channel(connect(self._settings.socket(number)))
+
+    def values(self, owner: str) -> SharedMemoryValues:
+        """Files in the directory in memory."""
+        return SharedMemoryValues(self._settings.memory_directory, owner)
+
+    def make_rows(self, fleet: Fleet) -> None:
+        """Make the file of the state table."""
+        SharedTable.create(fleet, self._settings.table)
+
+    def board(
+        self,
+        number: int,
+        fleet: Fleet,
+        homes: BoolArray | None,
+        transport: Transport,  # noqa: ARG002 - rows do not travel here
+    ) -> StateBoard:
+        """The rows in shared memory."""
+        return SharedBoard(SharedTable(fleet, self._settings.table, homes), number)
+
+    def marks(self, fleet: Fleet, tell_others: Callable[[int, Message], None]) -> RowMarks:  # noqa: ARG002
+        """The supervisor writes in the rows themselves."""
+        return SharedMarks(SharedTable(fleet, self._settings.table))
+
+    def background(self, name: str, wake: Callable[[], None]) -> BackgroundThread:
+        """A thread."""
+        return BackgroundThread(name, wake)
+
+    def pool(self) -> ProcessPool:
+        """Children of this process."""
+        return ProcessPool(self._command, self._environment, self._settings.log)
+
+    def check(self) -> None:
+        """Refuse a directory that cannot be served from."""
+        self._directory.check()
+
+    def take(self) -> None:
+        """Have the directories for this supervisor."""
+        self._directory.take()
+
+    def release(self) -> None:
+        """Give the directories up."""
+        self._directory.release()
+
+    def clear_after_clients(self) -> None:
+        """Remove the files of clients whose processes are gone."""
+        clear_after_clients(self._settings.memory_directory)
+
+    def _command(self, number: int, epoch: int) -> list[str]:
+        arguments = (self._settings.directory / "settings.json", number, epoch, os.getpid())
+        return [sys.executable, "-m", "fairway.live.serving.local.worker_program", *map(str, arguments)]
+
+    def _environment(self, number: int) -> dict[str, str]:
+        settings = self._settings
+        own = {**stage_environment(settings.threads), "FAIRWAY_WORKER": str(number)}
+        if settings.devices and number < settings.workers:
+            own["CUDA_VISIBLE_DEVICES"] = settings.devices[number]
+        return own
+
+
+class LocalMessagesBackend(LocalBackend):
+    """One machine, with rows that travel as messages, as they do between machines."""
+
+    def make_rows(self, fleet: Fleet) -> None:
+        """Every worker has rows of its own."""
+
+    def board(self, number: int, fleet: Fleet, homes: BoolArray | None, transport: Transport) -> StateBoard:
+        """The rows as this worker knows them from messages."""
+        return MessageBoard(RowTable(fleet, homes=homes), number, transport)
+
+    def marks(self, fleet: Fleet, tell_others: Callable[[int, Message], None]) -> RowMarks:  # noqa: ARG002
+        """The supervisor tells the workers."""
+        return MessageMarks(tell_others)

@@ -1,0 +1,1 @@
+"""What a worker process does: runs stages, loads models, answers clients."""

@@ -1,0 +1,137 @@
+"""What workers say to each other: the engine's messages, with the values that they speak of.
+
+The engine only knows that an output goes somewhere; here it is packed, sent along, and kept where it arrives. Batches
+are in `batch_messages`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fairway.engine.serving.messages import FAILED, Event, InputsArrived, Send, StageDone, StageStuck
+from fairway.live.serving.application.definition import ServedWorkflow
+from fairway.live.serving.runtime.message_codec import Coder
+from fairway.live.serving.runtime.request_values import RequestValues, Value
+from fairway.live.serving.runtime.spans import Spans
+from fairway.live.serving.runtime.stages import explained
+from fairway.live.serving.seams.transport import Transport
+from fairway.live.serving.seams.values import Parcel
+from fairway.place.graph import TaskGraph
+from fairway.place.plan import Request
+
+_LOG = logging.getLogger(__name__)
+
+
+class PeerMessages:
+    """The ways from worker `me` to the others.
+
+    `number_of` is the number of the process with an engine, and `is_present` says whether that is there. `happened`
+    tells the own engine something; `output_came` is called with the key of a request when something that a stage put
+    out for it came here.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        workflows: Mapping[TaskGraph, ServedWorkflow],
+        transport: Transport,
+        coder: Coder,
+        values: RequestValues,
+        spans: Spans,
+        *,
+        number_of: Callable[[int], int],
+        is_present: Callable[[int], bool],
+        happened: Callable[[Event], None],
+        output_came: Callable[[int], None],
+    ) -> None:
+        self._me, self._workflows = me, workflows
+        self._number_of = number_of
+        self._transport, self._values, self._spans = transport, values, spans
+        self._is_present, self._happened, self._output_came = is_present, happened, output_came
+        self._coder = coder
+
+    def received(self, coded: tuple[Any, ...], values: dict[int, Any], given: Any, trace: str | None) -> Event | None:
+        """What another worker says, once its values are kept here; None if it is of no use any more.
+
+        Raises `WireError` if no worker would say it.
+        """
+        message = self._coder.decode(coded)
+        if not isinstance(message, InputsArrived | StageDone):
+            return message
+        kept = self._values
+        try:
+            came = {stage: Value(kept.values, came=Parcel(*parcel)) for stage, parcel in values.items()}
+            payload = None if given is None else Value(kept.values, came=Parcel(*given))
+        except OSError as error:
+            # Its maker has died or the request is over. Either way the ingress knows, and does what is to be done.
+            _LOG.info("what came with %s is gone: %s", type(message).__name__, error)
+            return None
+        if isinstance(message, InputsArrived):
+            request = message.flow.request
+            key = request.key
+            if kept.is_over(key) or not self._is_present(request.ingress):
+                return None
+            if payload is not None:
+                kept.keep_input(key, payload)
+            self._spans.passed(key, trace)
+        else:
+            key = message.key
+        for stage, value in came.items():
+            kept.keep_output(key, stage, value)
+        self._output_came(key)
+        return message
+
+    def send(self, send: Send) -> None:
+        """Bring a message to another worker, with the values that it speaks of.
+
+        If that worker is gone, the supervisor will say so, and what it had is planned again.
+        """
+        message, trace = send.message, None
+        values: dict[int, Parcel] = {}
+        given: Parcel | None = None
+        try:
+            if isinstance(message, InputsArrived):
+                key = message.flow.request.key
+                workflow = self._workflows[message.flow.graph]
+                values = self._packed(key, message.sources)
+                if workflow.takes_input(message.stage) and (payload := self._values.input(key)) is not None:
+                    given = payload.packed()
+                trace = self._spans.trace_of(key)
+            elif isinstance(message, StageDone):
+                value = self._values.output(message.key, message.stage)
+                if value is not None and value.in_reply:
+                    values = {message.stage: value.packed()}
+        except Exception as error:  # it cannot be pickled, or there is no room for it
+            assert isinstance(message, InputsArrived | StageDone)
+            self._stuck(message, send.worker, error)
+            return
+        self._send(send.worker, message, values, given, trace)
+
+    def send_piece(self, request: Request, index: int, parcel: Parcel) -> None:
+        """Bring a piece of a result to the process that received the request."""
+        if not self._transport.send(self._number_of(request.ingress), ("chunk", request.key, index, tuple(parcel))):
+            self._values.values.discard(parcel)
+
+    def _send(
+        self, worker: int, message: Event, values: dict[int, Parcel], given: Parcel | None, trace: str | None
+    ) -> None:
+        number = self._number_of(worker)
+        self._transport.send(number, ("event", self._coder.encode(message), values, given, trace))
+
+    def _packed(self, key: int, stages: Iterable[int]) -> dict[int, Parcel]:
+        found = ((stage, self._values.output(key, stage)) for stage in stages)
+        return {stage: value.packed() for stage, value in found if value is not None}
+
+    def _stuck(self, message: InputsArrived | StageDone, worker: int, error: Exception) -> None:
+        """What a stage put out cannot go to another process: its request fails."""
+        if isinstance(message, StageDone):
+            key, ingress = message.key, worker
+        else:
+            key, ingress = message.flow.request.key, message.flow.request.ingress
+        stuck = StageStuck(key, explained("what a stage put out cannot be sent: pickling", error), FAILED)
+        if ingress == self._me:
+            self._happened(stuck)
+        else:
+            self._send(ingress, stuck, {}, None, None)

@@ -1,0 +1,191 @@
+"""Runs stages on a worker: puts their arguments together, runs them in whichever thread, and keeps what they put out.
+
+How long a stage is expected to take decides where it runs, and how long it has really taken, if that is more: one that
+is done in a moment runs in the worker's loop, since handing it to a thread would take longer; others run beside it, so
+that the loop can go on.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+import uuid
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from fairway.engine.serving.flow import Flow
+from fairway.engine.serving.messages import Run, TaskDone
+from fairway.live.serving.application.definition import ServedWorkflow
+from fairway.live.serving.runtime.background_thread import INLINE_SECONDS
+from fairway.live.serving.runtime.batch_run import Outcome, run_batch
+from fairway.live.serving.runtime.models import Models
+from fairway.live.serving.runtime.request_values import RequestValues, Value
+from fairway.live.serving.runtime.spans import Spans
+from fairway.live.serving.runtime.streams import collected
+from fairway.live.serving.runtime.tally import Tally
+from fairway.live.serving.seams.background import Background
+from fairway.live.serving.seams.values import Parcel
+from fairway.place.graph import TaskGraph
+from fairway.place.plan import Request
+from fairway.workflows import Arguments
+
+_LOG = logging.getLogger(__name__)
+
+_LONG_SECONDS, _LONG_RUNS = 2e-3, 3
+"""A stage that has taken so long several times in a row does not run in the loop, whatever was expected."""
+
+_MOST_SAID = 500
+
+Passer = Callable[[Request, int, Parcel], None]
+
+
+class _Stage:
+    """What is looked up of a stage at every run, and how often in a row it has taken long."""
+
+    __slots__ = ("before", "in_reply", "long_runs", "model", "name", "number", "streams", "takes_input", "workflow")
+
+    def __init__(self, workflow: ServedWorkflow, number: int) -> None:
+        self.workflow, self.number = workflow, number
+        self.name = workflow.workflow.stages[number].name
+        self.model = workflow.model_of(number)
+        self.before = workflow.workflow.predecessors[number]
+        self.takes_input = workflow.takes_input(number)
+        self.streams = workflow.is_streaming(number)
+        self.in_reply = number in workflow.exits
+        self.long_runs = 0
+
+
+class StageRunner:
+    """How to run the stages of the workflows on one worker, for a request or for several at once.
+
+    `background` is where stages run that take a while. `happened` tells the engine how a run went; `is_dropped` says,
+    in any thread, whether the client of one of the requests that run now has gone; `pass_on` gets each piece of a
+    result that comes in pieces. The first and the last are called in the loop.
+    """
+
+    def __init__(
+        self,
+        workflows: dict[TaskGraph, ServedWorkflow],
+        values: RequestValues,
+        models: Models,
+        tally: Tally,
+        spans: Spans,
+        background: Background,
+        now: Callable[[], float],
+        *,
+        happened: Callable[[TaskDone], None],
+        is_dropped: Callable[[int], bool],
+        pass_on: Passer,
+    ) -> None:
+        self._values, self._models, self._tally, self._spans = values, models, tally, spans
+        self._background, self._now = background, now
+        self._happened, self._is_dropped, self._pass_on = happened, is_dropped, pass_on
+        self._known = {
+            graph: (number, [_Stage(workflow, stage) for stage in range(len(graph))])
+            for number, (graph, workflow) in enumerate(workflows.items())
+        }
+
+    def run(self, run: Run) -> None:
+        """Run what the engine says, here and now or in the background."""
+        now, size = self._now(), 1 + len(run.mates)
+        number, stages = self._known[run.flow.graph]
+        stage = stages[run.stage]
+        self._tally.ran(number, run.stage, run.found, now - run.queued, size)
+        for mate in run.mates:
+            self._tally.waited(number, run.stage, now - mate.queued)
+        try:
+            work = self._prepared(run, stage)
+        except Exception as error:  # the models and inputs should be here: if not, the worker outlives that too
+            self._ended(run, stage, now, [Outcome(problem=error)] * size)
+            return
+        # Pieces have to go out as they come, so they are made in the background, too.
+        if run.seconds < INLINE_SECONDS and stage.long_runs < _LONG_RUNS and not stage.streams:
+            self._ended(run, stage, now, work())
+            return
+
+        def ended(outcomes: list[Outcome] | None, problem: BaseException | None) -> None:
+            self._ended(run, stage, now, outcomes or [Outcome(problem=problem)] * size)
+
+        self._background.run(work, ended, run.seconds)
+
+    def _prepared(self, run: Run, stage: _Stage) -> Callable[[], list[Outcome]]:
+        """A function that runs a stage; any thread may call it."""
+        workflow, model = stage.workflow, self._models.of(stage.model)
+        members = [self._arguments(stage, flow.request.key) for flow in _flows(run)]
+        if stage.streams:
+            return partial(self._streamed, workflow, stage.number, model, members[0], run.flow.request)
+        return partial(run_batch, workflow, stage.number, model, members)
+
+    def _arguments(self, stage: _Stage, key: int) -> Callable[[], Arguments]:
+        """A function that puts together what a stage is called with for a request; any thread may call it."""
+        outputs: dict[int, Value] = {}
+        for source in stage.before:
+            value = self._values.output(key, source)
+            if value is None:  # its maker died before it was opened here: the request fails, or runs elsewhere by now
+                return partial(_raise, FileNotFoundError(f"what '{stage.name}' takes is gone with its maker"))
+            outputs[source] = value
+        given = self._values.input(key) if stage.takes_input else None
+        return partial(arguments_of, stage.workflow, stage.number, given, outputs)
+
+    def _ended(self, run: Run, stage: _Stage, began: float, outcomes: list[Outcome]) -> None:
+        """Keep what a stage has put out for each request, and tell the engine how it went."""
+        now = self._now()
+        seconds = now - began
+        self._tally.took(self._known[run.flow.graph][0], run.stage, seconds)
+        stage.long_runs = stage.long_runs + 1 if seconds >= _LONG_SECONDS else 0
+        kept, failed = self._values, {}
+        for position, flow in enumerate(_flows(run)):
+            key, (value, problem) = flow.request.key, outcomes[position]
+            self._spans.ran(key, stage.name, began, now, problem)
+            if problem is None:
+                kept.keep_output(key, run.stage, Value(kept.values, value, in_reply=stage.in_reply))
+            elif self._is_dropped(position):
+                failed[position] = "its client has gone"
+            else:
+                self._tally.failures += 1
+                failed[position] = explained(f"stage '{stage.name}'", problem)
+        self._happened(TaskDone(run.run, failed, seconds))
+
+    def _streamed(
+        self,
+        workflow: ServedWorkflow,
+        stage: int,
+        model: object,
+        arguments: Callable[[], Arguments],
+        request: Request,
+    ) -> list[Outcome]:
+        """Let the client have each piece as it comes; together they are the output."""
+        (pieces,) = workflow.run(stage, model, [arguments()])
+        assert isinstance(pieces, Iterator)
+
+        def hand_on(index: int, piece: object) -> None:
+            self._background.report(partial(self._hand_on, request, index), self._values.values.pack(piece))
+
+        return [Outcome(collected(pieces, hand_on, partial(self._is_dropped, 0)))]
+
+    def _hand_on(self, request: Request, index: int, parcel: Parcel, _: BaseException | None) -> None:
+        self._pass_on(request, index, parcel)
+
+
+def _raise(error: OSError) -> Arguments:
+    raise error
+
+
+def _flows(run: Run) -> list[Flow]:
+    """The requests that run together; the first is the one whose turn it was."""
+    return [run.flow, *[mate.flow for mate in run.mates]] if run.mates else [run.flow]
+
+
+def arguments_of(workflow: ServedWorkflow, stage: int, given: Value | None, outputs: dict[int, Value]) -> Arguments:
+    """What a stage is called with for a request, which brought `given`; `outputs` are those of the stages before."""
+    payload: dict[str, Any] = {} if given is None else given.get()
+    return workflow.arguments(stage, payload, {source: value.get() for source, value in outputs.items()})
+
+
+def explained(what: str, problem: BaseException) -> str:
+    """What went wrong in one line, with the name under which the log has all of it."""
+    trace = uuid.uuid4().hex[:12]
+    _LOG.error("%s failed, trace %s\n%s", what, trace, "".join(traceback.format_exception(problem)))
+    said = " ".join(str(problem).split())[:_MOST_SAID]
+    return f"{what} raised {type(problem).__name__}: {said} (trace {trace}, in the worker's log)"

@@ -1,0 +1,446 @@
+"""A worker: one process with one accelerator, which plans what it receives and runs what is placed on it.
+
+The planner, where the scheduler wants one for all, is the same program without an accelerator: its number comes after
+those of the workers, and its engine's is `OUTSIDE`.
+
+Its loop takes in what comes over its transport and from the background, tells the engine, and does what the engine
+says: run a stage (`stages`), load or evict a model (`models`), send something to another worker (`peer_messages`),
+answer a client (`client_requests`), show its row (the board). Nothing but the engine decides, and it is asked in one
+place (`_tell`). What is under the worker it knows by the seams only (`seams.backend`): the same program runs in a
+process of its own, and in virtual time.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fairway.engine.serving.engine import ServingEngine, ServingEngineOptions
+from fairway.engine.serving.messages import (
+    BatchArrived,
+    BatchDone,
+    Command,
+    Event,
+    Evict,
+    Forget,
+    Load,
+    ModelFailed,
+    ModelLoaded,
+    PeerCopies,
+    PeerJoined,
+    PeerLost,
+    Pin,
+    PublishLoad,
+    PublishModels,
+    Refuse,
+    Reply,
+    Restarted,
+    Run,
+    Send,
+    TimePassed,
+)
+from fairway.engine.serving.schedule import schedule_of
+from fairway.live.serving.runtime.batch_messages import BatchMessages
+from fairway.live.serving.runtime.client_requests import ClientRequests
+from fairway.live.serving.runtime.message_codec import Coder
+from fairway.live.serving.runtime.models import Models
+from fairway.live.serving.runtime.peer_messages import PeerMessages
+from fairway.live.serving.runtime.planning import batches_of, desk_options
+from fairway.live.serving.runtime.request_values import RequestValues
+from fairway.live.serving.runtime.spans import Spans
+from fairway.live.serving.runtime.stages import StageRunner
+from fairway.live.serving.runtime.tally import Tally
+from fairway.live.serving.seams.backend import Seams
+from fairway.live.serving.seams.transport import Address, Arrival, Message, WireError
+from fairway.live.serving.seams.values import Parcel, worker_owner
+from fairway.live.serving.supervise.settings import ServingSettings
+from fairway.place.fleet import OUTSIDE, Fleet
+from fairway.place.graph import TaskGraph
+from fairway.place.homes import homes_under
+from fairway.place.placer import Placer
+from fairway.place.plan import NoPlaceError, Request
+from fairway.place.state import NEVER, StateTable
+from fairway.stopwatch import TimedPlacer
+
+_LOG = logging.getLogger(__name__)
+
+_MOST_ATTEMPTS = 10
+"""A request whose workers were lost so often is taken to be the reason."""
+
+
+class ServingWorker:
+    """One worker, in one of its lives, over any seams."""
+
+    def __init__(self, settings: ServingSettings, number: int, epoch: int, seams: Seams) -> None:
+        self._settings, self.number = settings, number
+        self._now = seams.now
+        application = settings.application()
+        fleet = settings.fleet(application)
+        workflows = dict(zip(settings.graphs(application, fleet), application.workflows.values(), strict=True))
+        self.tally = Tally()
+        schedule = schedule_of(settings.scheduler)
+        self._plans = number == settings.planner
+        self._greeted: set[int] = set()
+        self.transport = transport = seams.transport(number)
+        self._board = seams.board(number, fleet, homes_under(schedule.rules, list(workflows), fleet), transport)
+        took = self.tally.planning.add
+        self.engine = ServingEngine(
+            self._engine_of(number),
+            TimedPlacer(schedule.placer, took, hops=True),
+            self._board.table,
+            np.random.default_rng([settings.seed, number, epoch]),
+            ServingEngineOptions(
+                publishes=self._board.publishes,
+                epoch=epoch,
+                most_attempts=_MOST_ATTEMPTS,
+                batches=batches_of(workflows),
+                desk=desk_options(schedule, fleet, workflows, took, plans=self._plans),
+            ),
+        )
+        self._inbox: deque[Arrival] = deque()
+        self._events: deque[Event] = deque()
+        self._is_telling = False
+        self._owner = worker_owner(number, epoch)
+        self._values = RequestValues(seams.values(self._owner))
+        self._spans = Spans.of(settings.traces, f"worker-{number}")
+        stages, loads = (seams.background(f"fairway-{name}", transport.wake) for name in ("stages", "loads"))
+        self._background = (stages, loads)
+        self._models = Models(application, loads)
+        self._stages = StageRunner(
+            workflows,
+            self._values,
+            self._models,
+            self.tally,
+            self._spans,
+            stages,
+            self._now,
+            happened=self._tell,
+            is_dropped=self._is_dropped,
+            pass_on=self._piece_made,
+        )
+        self._clients = ClientRequests(
+            "the planner" if self._plans else f"worker {number}",
+            workflows,
+            transport,
+            self._values,
+            self.tally,
+            self._spans,
+            self._tell,
+            self._now,
+            first_key=(epoch * settings.workers + number) << 32,
+            most_open=settings.most_open * (settings.workers if self._plans else 1),
+        )
+        coder = Coder(list(workflows))
+        self._peers = PeerMessages(
+            self.engine.me,
+            workflows,
+            transport,
+            coder,
+            self._values,
+            self._spans,
+            number_of=self._number_of,
+            is_present=self._is_present,
+            happened=self._tell,
+            output_came=self._clients.output_came,
+        )
+        self._batch_messages = BatchMessages(
+            workflows,
+            transport,
+            coder,
+            self._values,
+            self._spans,
+            number_of=self._number_of,
+            happened=self._tell,
+        )
+        self._done_by: Mapping[type[Command], Callable[[Any], None]] = {
+            Run: self._stages.run,
+            Send: self._send,
+            Load: self._load,
+            Evict: self._evict,
+            PublishLoad: self._board.publish,
+            PublishModels: self._board.publish,
+            Reply: self._reply,
+            Refuse: self._refuse,
+            Restarted: self._restarted,
+        }
+        if isinstance(schedule.placer, Placer) and schedule.configurator is None:
+            self._warm_up(schedule.placer, fleet, workflows)
+
+    def _engine_of(self, number: int) -> int:
+        """The number of the engine in a process."""
+        return OUTSIDE if number == self._settings.planner else number
+
+    def _number_of(self, engine: int) -> int:
+        """The number of the process with an engine."""
+        planner = self._settings.planner
+        assert planner is not None or engine != OUTSIDE, "without a planner, every engine is that of a worker"
+        return planner if planner is not None and engine == OUTSIDE else engine
+
+    def _is_present(self, engine: int) -> bool:
+        return engine == OUTSIDE or self._board.table.is_seen(engine)
+
+    def _warm_up(self, placer: Placer, fleet: Fleet, graphs: Iterable[TaskGraph]) -> None:
+        """Decide once in every way, so that no request waits until the code for it is there.
+
+        Where a task goes is another question if its worker is idle, has too much to do, or is gone.
+        """
+        me, draws = self.engine.me, np.random.default_rng(0)
+        for graph in graphs:
+            request = Request(0, graph, me)
+            idle, busy, gone = (StateTable(fleet) for _ in range(3))
+            workers = placer.plan(request, idle.view(me, 0.0), 0.0, draws).workers.tolist()
+            placer.plan(request._replace(untimed=True), idle.view(me, 0.0), 0.0, draws)
+            for stage, planned in enumerate(workers):
+                busy.write_load(planned, 1e9, NEVER, 0.0)
+                gone.leave(planned)
+                for table in (idle, busy, gone):
+                    with suppress(NoPlaceError):
+                        placer.next_worker(request, stage, planned, table.view(me, 0.0), 0.0, draws)
+
+    def serve(self) -> None:
+        """Take turns until the process ends."""
+        self.start()
+        while True:
+            due = self.due
+            self.turn(None if due == math.inf else max(0.0, due - self._now()))
+
+    def start(self) -> None:
+        """Be there for the others, and begin to load what is pinned."""
+        self.transport.listen()
+        if self._plans:
+            self._greet(worker for worker in range(self._settings.workers) if self._board.table.is_seen(worker))
+            return
+        self._board.join()
+        for name in dict.fromkeys(self._settings.pinned):
+            self._tell(Pin(self._models.names.index(name)))
+
+    @property
+    def due(self) -> float:
+        """When the next turn has to be taken, if nothing comes before."""
+        return min(self.engine.due, self._board.due)
+
+    def turn(self, seconds: float | None) -> None:
+        """Take in what has come, waiting for it no longer than this, and do what follows from it."""
+        self._inbox.extend(self.transport.receive(seconds))
+        while self._inbox:
+            self._take(*self._inbox.popleft())
+        for background in self._background:
+            background.deliver()
+        if self.engine.due <= (now := self._now()):
+            self._tell(TimePassed())
+        if self._board.due <= now:
+            self._board.push(now)
+
+    def close(self) -> None:
+        """Send the last spans."""
+        self._spans.close()
+
+    # What comes in
+
+    def _take(self, sender: Address, message: Message | None) -> None:
+        """Take in a message, or that its sender is gone; a sender of nonsense is let go."""
+        if message is None:
+            self._clients.client_left(sender)
+            return
+        try:
+            word, *content = message
+            understood = _UNDERSTOOD.get(word) if isinstance(word, str) else None
+            if understood is None or len(content) != understood[1]:
+                raise WireError(f"a message {str(word)[:40]!r} with {len(content)} parts given, which means nothing")
+            understood[0](self, sender, *content)
+        except WireError as error:
+            _LOG.warning("a connection is closed: %s", error)
+            self.transport.hang_up(sender)
+            self._inbox = deque(arrival for arrival in self._inbox if arrival.sender != sender)
+            self._clients.client_left(sender)
+
+    def _take_others(self, but: Address) -> None:
+        """Take in all that has come by now, but for what this sender has sent."""
+        arrived = [*self._inbox, *self.transport.receive(0.0)]
+        self._inbox = deque(arrival for arrival in arrived if arrival.sender == but)
+        for arrival in arrived:
+            if arrival.sender != but:
+                self._take(*arrival)
+
+    def _client_asks(self, client: Address, *content: Any) -> None:
+        self._clients.take(client, content)
+
+    def _client_cancels(self, client: Address, name: Any) -> None:
+        self._clients.cancelled(client, name)
+
+    def _peer_says(
+        self, _: Address, coded: tuple[Any, ...], values: dict[int, Any], given: Any, trace: str | None
+    ) -> None:
+        """Another worker has an event for the engine here."""
+        event = self._peers.received(coded, values, given, trace)
+        if event is None:
+            return
+        self._tell(event)
+        if isinstance(event, Forget):
+            self._values.let_go(event.key)
+            self._spans.forget(event.key)
+
+    def _batch_came(self, _: Address, coded: tuple[Any, ...], members: Any) -> None:
+        self._tell(self._batch_messages.received(coded, members))
+
+    def _batch_ended(self, _: Address, coded: tuple[Any, ...], outputs: Any) -> None:
+        event = self._batch_messages.ended(coded, outputs)
+        if event is not None:
+            self._tell(event)
+
+    def _row_came(self, _: Address, content: Any) -> None:
+        event = self._board.received(content)
+        if event is not None:
+            self._tell(event)
+        if self._plans and content[0] == "present":
+            self._greet(content[1])
+
+    def _greet(self, workers: Iterable[int]) -> None:
+        """The planner greets workers that are there; each is its own once it has said which models it holds."""
+        for worker in workers:
+            if worker not in self._greeted and self.transport.send(worker, ("planner",)):
+                self._greeted.add(worker)
+
+    def _planner_greets(self, _: Address) -> None:
+        """A planner is there: nothing of the one before counts any more, nor what was handed over to it."""
+        self._batch_messages.planner_lost()
+        self._values.values.clear(self._owner)
+        self._tell(PeerJoined(OUTSIDE))
+        copies = tuple(tuple(each) for each in self.engine.copies())
+        self.transport.send(self._number_of(OUTSIDE), ("ready", self.number, copies))
+
+    def _worker_is_ready(self, _: Address, worker: int, copies: Any) -> None:
+        if worker in self._greeted:
+            self._tell(PeerJoined(worker), *(PeerCopies(*each) for each in copies))
+
+    def _piece_came(self, _: Address, key: int, index: int, parcel: Any) -> None:
+        self._clients.piece_came(key, index, Parcel(*parcel))
+
+    def _peer_lost(self, _: Address, worker: int) -> None:
+        self._check_process(worker)
+        self.transport.hang_up(worker)
+        engine, planner, workers = self._engine_of(worker), self._settings.planner, self._settings.workers
+        if engine != OUTSIDE:
+            self._board.peer_lost(worker)
+            self._greeted.discard(worker)
+        self._tell(PeerLost(engine))
+        if engine == OUTSIDE:
+            self._batch_messages.planner_lost()
+            self._values.let_go_all(lambda _: True)
+        elif planner is None:
+            self._values.let_go_all(lambda key: (key >> 32) % workers == worker)
+        self._clients.begin_again()
+
+    def _peer_joined(self, sender: Address, worker: int) -> None:
+        self._check_process(worker)
+        # The others have heard of its loss, so all that they had sent to it is known here once they have been heard.
+        self._take_others(sender)
+        engine = self._engine_of(worker)
+        if self._plans:
+            self._greet([worker])
+        elif engine != OUTSIDE:  # the planner greets each worker itself
+            self._tell(PeerJoined(engine))
+        if engine != OUTSIDE:
+            self._board.peers_present([worker])
+
+    def _check_process(self, number: Any) -> None:
+        if type(number) is not int or number not in self._settings.processes:
+            raise WireError(f"{str(number)[:40]!r} given, expected the number of a worker")
+
+    def _sign_wanted(self, sender: Address, number: int) -> None:
+        self.transport.send(sender, ("pong", number))
+
+    def _tally_wanted(self, sender: Address) -> None:
+        desk = self.engine.desk
+        self.tally.waiting = len(self.engine.queue) if desk is None else desk.waiting
+        self.tally.open = len(self._clients)
+        self.tally.held = len(self._values)
+        self.tally.resident = [self._models.names[model] for model in self.engine.memory.resident]
+        self.transport.send(sender, ("tally", self.tally.document()))
+
+    # What the engine wants
+
+    def _tell(self, *events: Event) -> None:
+        """Tell the engine what happened, and do what it wants done; what comes of that is handled after it."""
+        self._events.extend(events)
+        if self._is_telling:
+            return
+        self._is_telling = True
+        try:
+            while self._events:
+                events = tuple(self._events)
+                self._events.clear()
+                for command in self.engine.handle(self._now(), events):
+                    self._done_by[type(command)](command)
+        finally:
+            self._is_telling = False
+
+    def _is_dropped(self, position: int) -> bool:
+        """Whether the client of one of the requests that run now has gone; any thread may ask."""
+        running = self.engine.running
+        return running is not None and (running, *running.mates)[position].dropped
+
+    def _send(self, send: Send) -> None:
+        message = send.message
+        if isinstance(message, BatchArrived):
+            self._batch_messages.send(send.worker, message)
+        elif isinstance(message, BatchDone):
+            self._batch_messages.send_end(send.worker, message)
+        else:
+            self._peers.send(send)
+
+    def _load(self, load: Load) -> None:
+        self.tally.loads += 1
+        self._models.load(load.model, partial(self._loaded, load))
+
+    def _loaded(self, load: Load, problem: BaseException | None) -> None:
+        if problem is None:
+            self._tell(ModelLoaded(load.copy, load.model))
+        else:
+            self._tell(ModelFailed(load.copy, load.model, self._models.why_not(load.model, problem)))
+
+    def _evict(self, evict: Evict) -> None:
+        self.tally.evictions += 1
+        self._models.evict(evict.model)
+
+    def _reply(self, reply: Reply) -> None:
+        self._clients.reply(reply.key)
+
+    def _refuse(self, refuse: Refuse) -> None:
+        self._clients.refuse(refuse)
+        self._batch_messages.begins_again(refuse.key)
+
+    def _restarted(self, restarted: Restarted) -> None:
+        self._values.begin_again(restarted.key)
+        self._batch_messages.begins_again(restarted.key)
+
+    def _piece_made(self, request: Request, index: int, parcel: Parcel) -> None:
+        if request.ingress == self.engine.me:
+            self._clients.piece_came(request.key, index, parcel)
+        else:
+            self._peers.send_piece(request, index, parcel)
+
+
+_UNDERSTOOD: Mapping[str, tuple[Callable[..., None], int]] = {
+    "ask": (ServingWorker._client_asks, 5),
+    "cancel": (ServingWorker._client_cancels, 1),
+    "event": (ServingWorker._peer_says, 4),
+    "planner": (ServingWorker._planner_greets, 0),
+    "ready": (ServingWorker._worker_is_ready, 2),
+    "batch": (ServingWorker._batch_came, 2),
+    "batch-done": (ServingWorker._batch_ended, 2),
+    "row": (ServingWorker._row_came, 1),
+    "chunk": (ServingWorker._piece_came, 3),
+    "lost": (ServingWorker._peer_lost, 1),
+    "joined": (ServingWorker._peer_joined, 1),
+    "ping": (ServingWorker._sign_wanted, 1),
+    "tally": (ServingWorker._tally_wanted, 0),
+}
+"""What can be said to a worker: by its first word, what takes it in, and how many parts follow."""

@@ -1,0 +1,79 @@
+"""The seams of one kind together: all that a served application needs of the machines under it.
+
+Which kind it is, is named once, in the settings, and looked up here: "local" is one machine, "local-messages" the same
+with rows that travel as messages, as they do between machines; `module:Class` is any other, made from the settings.
+Nothing else above the seams knows the names of what is behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+from fairway.errors import InputError
+from fairway.live.serving.application.import_path import imported
+from fairway.live.serving.seams.background import Background
+from fairway.live.serving.seams.state_board import RowSpace
+from fairway.live.serving.seams.transport import Network
+from fairway.live.serving.seams.values import ValueStore
+from fairway.live.serving.seams.worker_pool import WorkerPool
+from fairway.options import nearest
+
+if TYPE_CHECKING:
+    from fairway.live.serving.supervise.settings import ServingSettings
+
+_HOMES = {
+    "local": "fairway.live.serving.local.backend:LocalBackend",
+    "local-messages": "fairway.live.serving.local.backend:LocalMessagesBackend",
+}
+
+
+class Seams(Network, ValueStore, RowSpace, Protocol):
+    """Transport, values and rows, and time, as one process of an application has them: a worker, or a client."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass, for a client that waits."""
+        ...
+
+    def background(self, name: str, wake: Callable[[], None]) -> Background:
+        """Work beside a worker's loop, which `wake` wakes."""
+        ...
+
+
+class ServingBackend(Seams, Protocol):
+    """What the supervisor has beside that: the processes, and the place that they share."""
+
+    def pool(self) -> WorkerPool:
+        """The supervisor's processes."""
+        ...
+
+    def check(self) -> None:
+        """Refuse, by an `InputError`, settings under which nothing can be served; nothing is made yet."""
+        ...
+
+    def take(self) -> None:
+        """Make the place that processes share, for this supervisor alone; refuses one that another one has."""
+        ...
+
+    def release(self) -> None:
+        """Remove all that was shared, once all processes have ended; does nothing if it was not taken."""
+        ...
+
+    def clear_after_clients(self) -> None:
+        """Let go the values of clients that are gone."""
+        ...
+
+
+def backend_of(settings: ServingSettings) -> ServingBackend:
+    """The backend that the settings name, for this process."""
+    name = settings.backend
+    if name not in _HOMES and ":" not in name:
+        raise InputError(
+            f"backend: '{name}' is not known{nearest(name, _HOMES)}; known: {', '.join(_HOMES)}, or module:Class"
+        )
+    module, _, kind = _HOMES[name].partition(":") if name in _HOMES else ("", "", "")
+    made: Callable[[ServingSettings], ServingBackend] = (
+        getattr(import_module(module), kind) if name in _HOMES else imported(name)
+    )
+    return made(settings)

@@ -1,0 +1,94 @@
+"""A machine in virtual time under a served application: any number of processes, all in this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairway.live.serving.seams.message_board import MessageBoard, MessageMarks
+from fairway.live.serving.seams.state_board import RowMarks, RowTable, SharedBoard, SharedMarks, SharedRows, StateBoard
+from fairway.live.serving.seams.transport import Message, Transport
+from fairway.live.serving.simulated.background import SimulatedBackground
+from fairway.live.serving.simulated.memory import SimulatedValues
+from fairway.live.serving.simulated.network import SimulatedLine, SimulatedNetwork, SimulatedTransport
+from fairway.live.serving.simulated.virtual_time import VirtualTime
+from fairway.place.arrays import BoolArray
+from fairway.place.fleet import Fleet
+
+
+class SimulatedMachine:
+    """What all simulated processes have in common: the time, the network, and the memory that they share.
+
+    `rows_as_messages`: the state table is not in that memory, and rows travel.
+    """
+
+    def __init__(self, *, rows_as_messages: bool = False) -> None:
+        self.time = VirtualTime()
+        self.network = SimulatedNetwork(self.time)
+        self.kept: dict[str, bytes] = {}
+        self.rows = bytearray()
+        self.rows_as_messages = rows_as_messages
+
+
+class SimulatedSeams:
+    """The machine as one process of it has it; `close` ends that process.
+
+    `ready` is called when something has come for its transport, or over one of its lines.
+    """
+
+    def __init__(self, machine: SimulatedMachine) -> None:
+        self._machine = machine
+        self.now, self._time = machine.time.now, machine.time
+        self.ready: Callable[[], None] = lambda: None
+        self._open: list[SimulatedTransport | SimulatedBackground] = []
+
+    def sleep(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        self._time.advance(seconds)
+
+    def transport(self, number: int) -> SimulatedTransport:
+        """The transport of a worker."""
+        transport = self._machine.network.transport(number)
+        transport.ready = self._is_ready
+        self._open.append(transport)
+        return transport
+
+    def connect(self, number: int) -> SimulatedLine:
+        """A line to a worker."""
+        line = self._machine.network.connect(number)
+        line.ready = self._is_ready
+        return line
+
+    def values(self, owner: str) -> SimulatedValues:
+        """The values of this process."""
+        return SimulatedValues(self._machine.kept, owner)
+
+    def make_rows(self, fleet: Fleet) -> None:
+        """Make room for the rows."""
+        self._machine.rows = bytearray(SharedRows.size(fleet))
+        SharedRows(fleet, self._machine.rows).clear()
+
+    def board(self, number: int, fleet: Fleet, homes: BoolArray | None, transport: Transport) -> StateBoard:
+        """The rows that are shared, or what this process knows of them from messages."""
+        if self._machine.rows_as_messages:
+            return MessageBoard(RowTable(fleet, homes=homes), number, transport)
+        return SharedBoard(SharedRows(fleet, self._machine.rows, homes), number)
+
+    def marks(self, fleet: Fleet, tell_others: Callable[[int, Message], None]) -> RowMarks:
+        """The supervisor writes in the rows, or tells the workers."""
+        if self._machine.rows_as_messages:
+            return MessageMarks(tell_others)
+        return SharedMarks(SharedRows(fleet, self._machine.rows))
+
+    def background(self, name: str, wake: Callable[[], None]) -> SimulatedBackground:  # noqa: ARG002
+        """Work that takes virtual time."""
+        background = SimulatedBackground(self._time, wake)
+        self._open.append(background)
+        return background
+
+    def close(self) -> None:
+        """The process is dead: its connections end, and what runs in its background."""
+        for each in self._open:
+            each.close()
+
+    def _is_ready(self) -> None:
+        self.ready()

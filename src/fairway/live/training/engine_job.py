@@ -1,0 +1,86 @@
+"""From the description of a job to the job that policies and the engine see: the one place that turns it into another.
+
+How fast the job runs is given by its `throughputs`, or by the table of profiles for its `job_type`; of a job with
+neither all accelerator types count as alike until it was measured (`beliefs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from fairway.cluster import Cluster
+from fairway.errors import InputError
+from fairway.jobs import Job
+from fairway.jobs.description import JobDescription
+from fairway.live.training.clock import Clock
+from fairway.profiles.tables import ThroughputTable
+
+_UNKNOWN_RATE = 1.0
+"""Steps per second on every type of a job of which no rate is known."""
+
+
+def engine_job(
+    job_id: str,
+    description: JobDescription,
+    throughputs: Mapping[str, float],
+    *,
+    team: str | None,
+    steps_left: float | None,
+    slo_seconds: float | None = None,
+) -> Job:
+    """The job as policies and the engine see it.
+
+    `throughputs` are its steps per second by accelerator type, as described (`described_rates`) or as believed since.
+    """
+    return Job(
+        id=job_id,
+        throughputs=throughputs,
+        scale_factor=description.accelerators.count,
+        weight=description.weight,
+        steps_left=steps_left,
+        slo_seconds=slo_seconds,
+        entity=team,
+        job_type=description.job_type,
+        preemptible=description.preemptible,
+    )
+
+
+def described_rates(
+    description: JobDescription, cluster: Cluster, table: ThroughputTable | None = None
+) -> dict[str, float]:
+    """Steps per second on each type of the cluster that will do; refuses a job that can never run there."""
+    request = description.accelerators
+    try:
+        types = request.among(cluster.types)
+    except InputError as error:
+        raise InputError(f"resources.accelerators: {error}") from None
+    count, most = request.count, max((cluster.workers[name] for name in types), default=0)
+    if count > most:
+        raise InputError(
+            f"resources.accelerators: {count} workers of one type asked for, but this cluster has at most {most}"
+        )
+    given = description.throughputs
+    if given is not None:
+        by_type = {name.lower(): rate for name, rate in given.items()}
+        rates = {name: by_type.get(name.lower(), 0.0) for name in types}
+    elif description.job_type is not None and table is not None:
+        try:
+            known = table.rates(description.job_type, count)
+        except InputError as error:
+            raise InputError(f"job_type: {error}") from None
+        rates = {name: known.get(name, 0.0) for name in types}
+    else:
+        rates = dict.fromkeys(types, _UNKNOWN_RATE)
+    if not any(rates.values()):
+        source = "job_type" if given is None else "throughputs"
+        raise InputError(f"{source}: no rate above 0 on {' or '.join(types)}; give one for a type that will do")
+    return rates
+
+
+def deadline_on(clock: Clock, description: JobDescription, submitted_at: float) -> float | None:
+    """When the job should have ended, on the engine's clock; a span after submission is one of the engine's seconds."""
+    deadline = description.deadline
+    if isinstance(deadline, datetime):
+        return clock.at(deadline.timestamp())
+    return None if deadline is None else clock.at(submitted_at) + deadline

@@ -1,0 +1,155 @@
+"""Goes on where the last controller stopped: from what the store holds, the engine's first events and the leases.
+
+Jobs keep their place in the queue and what they are owed. Leases that were not taken back stay held, so the jobs that
+run run on. Leases that were are held only until their runs have ended.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fairway.cluster import Cluster
+from fairway.engine.protocol import TransitionError
+from fairway.engine.training.messages import Event, Grant, JobResumed, LeaseResumed, WorkersLeft
+from fairway.errors import InputError
+from fairway.jobs import Job
+from fairway.jobs.description import JobDescription, job_of
+from fairway.live.training import ledger
+from fairway.live.training.acceptance import Acceptance
+from fairway.live.training.commands import inherit, take_back
+from fairway.live.training.engine_job import deadline_on, described_rates, engine_job
+from fairway.live.training.leases import LiveJob, LiveLease, Run
+from fairway.live.training.scheduler import LiveScheduler
+from fairway.live.training.standing import NEW, Standing
+from fairway.live.training.verdict import BACK_OFF
+from fairway.profiles import catalog
+from fairway.store.queries import Snapshot
+from fairway.store.records import JobRecord, LeaseRecord, Worker
+from fairway.store.states import HOLDING, JobState
+
+_LOG = logging.getLogger(__name__)
+
+
+def spec_of(record: JobRecord) -> JobDescription:
+    """The description of a job that is in the store."""
+    return job_of(record.spec, f"job '{record.id}'")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Makes of a job in the store one that can be scheduled; refuses what can never run here, by `InputError`."""
+
+    scheduler: LiveScheduler
+    cluster: Cluster
+    acceptance: Acceptance
+
+    def read(self, record: JobRecord, measured: Mapping[str, float] | None = None) -> tuple[LiveJob, Job, float | None]:
+        """The job as it is in the world and as the engine sees it, with its deadline on the engine's clock."""
+        clock, spec = self.scheduler.clock, spec_of(record)
+        job = LiveJob.of(record, spec)
+        job.measured.update(measured or {})
+        rates = described_rates(spec, self.cluster, self.scheduler.table)
+        believed = self.scheduler.beliefs.first(spec, rates, job.measured)
+        described = engine_job(record.id, spec, believed, team=record.team, steps_left=record.steps_left)
+        deadline = deadline_on(clock, spec, record.submitted_at)
+        self.acceptance.check(described, deadline)
+        return job, described, deadline
+
+
+def cluster_of(workers: list[Worker], prices: Mapping[str, float]) -> Cluster:
+    """All the workers that ever were, by type; those that are gone leave the engine afterwards."""
+    counts: dict[str, int] = {}
+    for worker in workers:
+        counts[worker.accelerator] = max(counts.get(worker.accelerator, 0), worker.number + 1)
+    missing = [name for name in counts if prices and name not in prices]
+    if missing:
+        raise InputError(f"prices: none given for '{missing[0]}'; give one for every accelerator type, or none at all")
+    return catalog.priced(Cluster(counts, {name: prices[name] for name in counts} if prices else {}))
+
+
+def resume(
+    scheduler: LiveScheduler, reader: Reader, snapshot: Snapshot, standings: Mapping[str, Standing]
+) -> tuple[float, list[Event]]:
+    """Bring a new scheduler to where the last one was; returns the events that its engine took in for that, and when.
+
+    Jobs that their owners have taken back are among them, to be cancelled like any other.
+    """
+    now = scheduler.time()  # the same for all: the engine has less to do while no time passes
+    events: list[Event] = [*_resumed_jobs(scheduler, reader, snapshot, standings)]
+    scheduler.take_in(*events, at=now, journal=False)
+    states = {record.id: record.state for record in snapshot.jobs}
+    for lease in snapshot.leases:
+        events += _resume_lease(scheduler, lease, states, now)
+    gone: dict[str, list[int]] = defaultdict(list)
+    for worker in snapshot.workers:
+        if worker.lost_at is not None or worker.drained_at is not None:
+            gone[worker.accelerator].append(worker.number)
+    left = [WorkersLeft(name, tuple(numbers), drain=True) for name, numbers in gone.items()]
+    scheduler.take_in(*left, at=now, journal=False)
+    return now, [*events, *left]
+
+
+def _resumed_jobs(
+    scheduler: LiveScheduler, reader: Reader, snapshot: Snapshot, standings: Mapping[str, Standing]
+) -> Iterator[JobResumed]:
+    """The jobs as they stood; those that rest after a failure come back to the engine later."""
+    measured: dict[str, dict[str, float]] = defaultdict(dict)
+    for rate in snapshot.rates:
+        if not rate.beside:
+            measured[rate.job][rate.accelerator] = rate.steps_per_second
+    for record in snapshot.jobs:
+        try:
+            job, described, deadline = reader.read(record, measured.get(record.id))
+        except InputError as error:  # it was accepted for another policy or cluster, or by another version
+            _LOG.warning("job '%s' is set aside: %s", record.id, error)
+            scheduler.set_aside.add(record.id)
+            scheduler.change(ledger.note_set_aside, record.id, str(error), at=scheduler.clock.today())
+            continue
+        scheduler.jobs[job.id] = job
+        stands = standings.get(job.id, NEW)
+        arrived = scheduler.clock.at(record.submitted_at)
+        event = JobResumed(described, arrived, deadline, stands.isolated_seconds, stands.shares, stands.owed)
+        wait = _rest_of_wait(record, scheduler.clock.today())
+        if wait > 0:
+            job.waiting = event
+            scheduler.wait_before(job, wait)
+        else:
+            yield event
+
+
+def _rest_of_wait(record: JobRecord, today: float) -> float:
+    """How long a job still has to wait after its last failure."""
+    if record.state is not JobState.QUEUED or record.reason_code != "BackOff":
+        return 0.0
+    return record.changed_at + BACK_OFF.seconds(record.failures) - today
+
+
+def _resume_lease(
+    scheduler: LiveScheduler, record: LeaseRecord, states: Mapping[str, JobState], now: float
+) -> list[LeaseResumed]:
+    """Hold a lease of before. The engine takes it in unless it is to end, by itself, since it may be refused."""
+    grant = Grant(
+        record.number, record.jobs, record.accelerator, record.workers, record.until, record.restart, record.spread
+    )
+    lease = LiveLease(grant, revoked=record.revoked_at is not None)
+    for job in record.jobs:
+        runs = record.held and states.get(job) in HOLDING
+        lease.runs[job] = Run((record.number,), "running" if runs else "planned")
+    before = [] if record.restart or record.held else scheduler.leases.of_job(record.jobs[0])
+    scheduler.leases.add(lease)
+    if before:
+        inherit(lease, before[-1])
+    wanted = tuple(job for job in record.jobs if job in scheduler.jobs)
+    if lease.revoked or not wanted:
+        return []
+    event = LeaseResumed(record.number, wanted, record.accelerator, record.workers, record.spread)
+    try:
+        scheduler.take_in(event, at=now, journal=False)
+    except TransitionError as error:  # it cannot stay as it is, but its jobs can save and stop
+        _LOG.error("lease %d cannot be adopted and is taken back: %s", record.number, error)
+        take_back(scheduler, [lease], [(lease, job) for job in wanted], save=True)
+        return []
+    return [event]

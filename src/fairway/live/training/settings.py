@@ -1,0 +1,47 @@
+"""How a controller is to schedule, and where it keeps its files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairway.allocate.registry import policy_of
+from fairway.errors import InputError
+from fairway.jobs import Entity
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """What `fairway up` was given.
+
+    `round_seconds` and `restart_seconds` are on the engine's clock, which `time_scale` makes faster than the wall's
+    where accelerators are emulated. `emulate` declares accelerators as in `v100=2,k80=1`; without it they are found.
+    `backend` is the name of what runs the jobs.
+    `entities` are teams with their weights. `journal_entries` is how many entries of the journal are kept at least.
+    """
+
+    directory: Path
+    policy: str = "max-min-fairness"
+    round_seconds: float = 60.0
+    restart_seconds: float = 5.0
+    time_scale: float = 1.0
+    emulate: str | None = None
+    backend: str = "local"
+    entities: Mapping[str, Entity] = field(default_factory=dict)
+    prices: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 0
+    journal_entries: int = 100_000
+
+    def __post_init__(self) -> None:
+        policy_of(self.policy)
+        if not (math.isfinite(self.time_scale) and self.time_scale > 0):
+            raise InputError(f"time scale: {self.time_scale} given, expected a number above 0")
+        if self.time_scale != 1 and self.emulate is None:
+            raise InputError(f"time scale: {self.time_scale} given, but only emulated accelerators can run faster")
+
+    @property
+    def backend_directory(self) -> Path:
+        """Where the backend keeps its state, logs and checkpoints, as far as they are on this machine."""
+        return self.directory / "agent"

@@ -1,0 +1,43 @@
+"""From the description of a job to the program that a backend runs, and with a lease to the command that starts it."""
+
+from __future__ import annotations
+
+from fairway.engine.training.messages import Grant
+from fairway.jobs.description import JobDescription
+from fairway.live.backend.commands import JobProgram, StartRun
+
+
+def program_of(spec: JobDescription) -> JobProgram:
+    """What a job runs, wherever it does."""
+    return JobProgram(
+        run=spec.run,
+        setup=spec.setup,
+        workdir=spec.working_directory,
+        envs=dict(spec.envs),
+        steps=spec.steps,
+        checkpoint_directory=spec.checkpoint_directory,
+        checkpoint_every_seconds=spec.checkpoint.interval,
+        preemptible=spec.preemptible,
+        checkpoint_seconds=spec.checkpoint.seconds,
+        grace_seconds=spec.grace,
+    )
+
+
+def start_of(
+    spec: JobDescription, job: str, grant: Grant, *, attempt: int = 1, steps_per_second: float | None = None
+) -> StartRun:
+    """The command that starts a job of a grant; of two jobs that share, each gets its own.
+
+    The end of the grant is on the clock of the machine, which is not the engine's. `steps_per_second` is the rate to
+    emulate.
+    """
+    return StartRun(
+        lease=grant.lease,
+        job=job,
+        program=program_of(spec),
+        accelerator=grant.accelerator,
+        workers=grant.workers,
+        attempt=attempt,
+        until=grant.until,
+        steps_per_second=steps_per_second,
+    )

@@ -1,0 +1,93 @@
+"""What a placer is: parameters, a name, its verbs, and what it asks of the workers that it runs on.
+
+`place_batch` is asked for each batch whose size floor 2 has decided, by the engine that plans. A placer that can place
+requests ahead has two more verbs, for schedulers without a configurator: `plan` is asked once for each request, at the
+worker that receives it; `next_worker` at every hop, by the worker that has finished a task, for each task that takes
+its output. All of them see the cluster through a `View`, and depend on nothing else: no clock, no I/O, no memory of
+earlier requests, no chance but the passed draws.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, runtime_checkable
+
+from fairway.place.batch import Batch, Room
+from fairway.place.memory import MemoryPolicy
+from fairway.place.plan import Draws, Plan, Request
+from fairway.place.state import RunningLoad, View
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRules:
+    """How workers have to behave under a placer.
+
+    `gathers_joins`: a task that takes several inputs has them gathered at its planned worker, which then asks
+    `next_worker` once more, with `gathered`, and sends them on together. `centralised`: one place that sees every row
+    exactly plans all requests, at the price of one more hop. `running_load`: how a running task counts as load.
+    `keeps_plans`: a task goes to its planned worker as long as that is there, so that `next_worker` need not be asked.
+    `batches`: tasks that wait for the same stage may run together, where floor 2 finds that it pays. `overtakes`: while
+    a task waits for its models, one whose models are there may run, if that makes both of them end sooner in sum.
+    `patience`: a task lets others pass that come within so many times its rank, if their own rank is less by as much.
+    `settles`: models have homes (`homes`), which all workers work out beforehand.
+    """
+
+    memory: MemoryPolicy = field(default_factory=MemoryPolicy)
+    running_load: RunningLoad = "decays"
+    gathers_joins: bool = False
+    centralised: bool = False
+    keeps_plans: bool = False
+    batches: bool = True
+    overtakes: bool = False
+    patience: float = 0.0
+    settles: bool = False
+
+
+COPIES_RULES = WorkerRules(memory=MemoryPolicy("least-recent", 0, 0))
+"""How workers behave under the placers of serverless platforms: of idle models, the longest unused goes first."""
+
+COMPAT_RULES = WorkerRules(memory=MemoryPolicy("fifo", 0, 0), running_load="ignored", batches=False)
+"""How workers behave in the authors' simulator."""
+
+
+@runtime_checkable
+class BatchPlacer(Protocol):
+    """Chooses the workers of batches."""
+
+    name: ClassVar[str]
+
+    @property
+    def rules(self) -> WorkerRules:
+        """What it asks of the workers."""
+        ...
+
+    def place_batch(self, batch: Batch, room: Room, view: View, now: float, draws: Draws) -> int:
+        """The worker that runs a batch now, `NOWHERE` if none has room for it."""
+        ...
+
+
+@runtime_checkable
+class Placer(BatchPlacer, Protocol):
+    """Places the tasks of requests on workers, too; `check_scheduler` tests any class that claims to be one."""
+
+    def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
+        """A worker for each task of a request; raises `NoPlaceError` if there is none for one of them."""
+        ...
+
+    def next_worker(
+        self,
+        request: Request,
+        stage: int,
+        planned: int,
+        view: View,
+        now: float,
+        draws: Draws,
+        *,
+        gathered: bool = False,
+    ) -> int:
+        """The worker that gets a task whose input is at `view.me`; `planned` is the one that the plan names.
+
+        `gathered` says that all inputs of a task that takes several are there. Without it, the answer for such a task
+        must be the same wherever it is asked.
+        """
+        ...

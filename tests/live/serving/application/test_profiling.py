@@ -1,0 +1,120 @@
+"""Measuring an application: in real processes, with models whose sizes and times are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairway import ConfigurationProblem, InputError, configure, load_application
+from fairway.live.serving.application.configurations import configured
+from fairway.live.serving.application.measurements import MeasuredApplication, profile_text
+from fairway.live.serving.application.profiling import ProfileOptions, Profiler
+from fairway.live.serving.application.samples import samples_of
+from fairway.sim.scenario_file import parse_scenario
+from tests.live.serving.authored import LARGE, SMALL
+
+HERE = "tests.live.serving.authored"
+BIG, LITTLE = f"table-{LARGE}", f"table-{SMALL}"
+
+
+@pytest.fixture(scope="module")
+def measured() -> MeasuredApplication:
+    told: list[tuple[int, int]] = []
+    profiler = Profiler(
+        f"{HERE}:tables", ProfileOptions((1, 4), (1, 2), repeats=3), lambda done, total, _: told.append((done, total))
+    )
+    samples = {name: samples_of(served) for name, served in profiler.application.workflows.items()}
+    result = profiler.measure(samples)
+    assert told[0] == (0, 9)
+    assert told[-1] == (9, 9)
+    return result
+
+
+def test_models_need_the_bytes_that_they_hold_and_give_them_back(measured: MeasuredApplication) -> None:
+    for name, size in ((BIG, LARGE), (LITTLE, SMALL)):
+        model = measured.models[name]
+        assert model.bytes == pytest.approx(size, rel=0.1)
+        assert model.load_seconds >= 0.02
+        assert model.left_bytes < 0.1 * size
+
+
+def test_stages_take_the_time_that_they_take_by_batch_and_threads(measured: MeasuredApplication) -> None:
+    stages = measured.stages["tables"]
+    assert set(stages["Table"].seconds) == {1, 2}
+    for times in stages["Table"].seconds.values():
+        assert 0.002 <= times[1] <= times[4]
+        assert times[4] >= 0.008
+    assert stages["halve"].seconds[1][1] < 0.002
+    assert 0 < stages["Both"].output_bytes < 200
+    assert 0 < measured.input_bytes["tables"] < 200
+
+
+def test_the_profile_is_read_by_serving_simulation_and_configuration(
+    measured: MeasuredApplication, tmp_path: Path
+) -> None:
+    path = tmp_path / "profile.yaml"
+    path.write_text(profile_text(measured.document(workers=3, memory_bytes=50_000_000), "about"))
+    served = load_application(f"{HERE}:tables", profile=path).workflows["tables"]
+    assert served.workflow.models[BIG].bytes == measured.models[BIG].bytes
+    table = served.workflow.stages[served.workflow.number("Table")]
+    assert table.seconds_on("cpu-2", 4) == pytest.approx(measured.stages["tables"]["Table"].seconds[2][4], rel=1e-3)
+
+    scenario = parse_scenario(path.read_text(), str(path))
+    assert [worker.memory_bytes for worker in scenario.workers] == [50_000_000] * 3
+    assert len({worker.host for worker in scenario.workers}) == 1
+    assert scenario.slo_seconds == {"tables": 1.0}
+    fleet = scenario.fleet()
+    assert fleet.fetch_seconds.tolist() == pytest.approx(
+        [measured.models[model.name].load_seconds for model in fleet.models], rel=1e-3
+    )
+
+    application = configured(served)
+    assert {tuple(each) for each in application.profiles[1].configurations()} == {
+        (batch, cpu, 0) for batch in (1, 4) for cpu in (1, 2)
+    }
+    answer = configure("front", ConfigurationProblem(application))
+    assert answer.candidates[0].seconds <= 1.0
+
+
+def test_a_stage_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "failing_app.py").write_text(
+        "import os, fairway\n"
+        "@fairway.stage\ndef fail(x):\n    raise ValueError('no such thing')\n"
+        "@fairway.stage\ndef die(x):\n    os._exit(7)\n"
+        "@fairway.workflow\ndef fails(x): return fail(x)\n"
+        "@fairway.workflow\ndef dies(x): return die(x)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match="fails: samples: ValueError: no such thing; it must run before"):
+        Profiler("failing_app:fails").measure({"fails": [{"x": 1}]})
+    with pytest.raises(InputError, match="dies: samples: the process that measures ended with status 7"):
+        Profiler("failing_app:dies").measure({"dies": [{"x": 1}]})
+
+
+def test_samples_come_from_a_file_a_function_or_the_workflow(tmp_path: Path) -> None:
+    tables = load_application(f"{HERE}:tables", memory_needed=False).workflows["tables"]
+    spell = load_application(f"{HERE}:spell").workflows["spell"]
+    assert samples_of(tables) == [{"number": 3}, {"number": 5.5}]
+    assert samples_of(tables, path=f"{HERE}:numbers") == [{"number": 3}, {"number": 5.5}]
+    file = tmp_path / "inputs.json"
+    file.write_text(json.dumps([{"number": 1}, {"number": 2}]))
+    assert samples_of(tables, file=file) == [{"number": 1}, {"number": 2}]
+    plain = tmp_path / "text.txt"
+    plain.write_text("words")
+    assert samples_of(spell, file=plain) == [{"text": "words"}]
+    for given, message in (('{"numbr": 1}', "no input 'numbr'"), ("[]", "no inputs"), ("{", "not valid JSON")):
+        file.write_text(given)
+        with pytest.raises(InputError, match=message):
+            samples_of(tables, file=file)
+    with pytest.raises(InputError, match="workflow 'spell': what should it be measured with"):
+        samples_of(spell)
+    with pytest.raises(InputError, match="7 given, expected a function"):
+        samples_of(spell, path=f"{HERE}:not_a_workflow")
+
+
+@pytest.mark.parametrize("options", [{"batches": (0, 1)}, {"threads": ()}, {"repeats": 0}, {"batches": (2, 2)}])
+def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="expected different whole numbers of at least 1"):
+        ProfileOptions(**options)  # type: ignore[arg-type]

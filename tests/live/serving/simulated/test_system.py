@@ -1,0 +1,188 @@
+"""Whole applications in virtual time: the worker program, the monitor and the client over simulated seams."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairway.live.serving.clients.client_protocol import RequestFailedError
+from fairway.live.serving.runtime import worker
+from fairway.live.serving.seams.transport import Arrival
+from fairway.live.serving.simulated.network import SimulatedTransport
+from fairway.live.serving.simulated.system import SimulatedSystem
+from fairway.live.serving.supervise.settings import ServingSettings
+
+BOTH = pytest.mark.parametrize("rows_as_messages", [False, True])
+
+
+def _system(name: str, *, rows_as_messages: bool = False, **options: Any) -> SimulatedSystem:
+    nowhere = Path("/nonexistent")
+    settings = ServingSettings(f"tests.live.serving.served:{name}", nowhere, nowhere, has_planner=False, **options)
+    system = SimulatedSystem(settings, rows_as_messages=rows_as_messages)
+    system.start()
+    return system
+
+
+def _answers(system: SimulatedSystem, numbers: range) -> list[Any]:
+    with system.client() as client:
+        return [client.ask(x=number) for number in numbers]
+
+
+@BOTH
+@pytest.mark.parametrize("scheduler", ["compass", "jit", "hash"])
+def test_requests_are_answered(rows_as_messages: bool, scheduler: str) -> None:
+    system = _system("fork", workers=3, memory_bytes=10e6, scheduler=scheduler, rows_as_messages=rows_as_messages)
+    assert _answers(system, range(12)) == [3 * x + x * x for x in range(12)]
+    assert sum(each.tally.replied for each in system.workers.values()) == 12
+    assert sum(each.tally.hits + each.tally.misses for each in system.workers.values()) == 24
+    assert system.time.now() < 5.0
+
+
+@BOTH
+def test_killed_workers_lose_no_request(rows_as_messages: bool) -> None:
+    system = _system("fork", workers=3, memory_bytes=20e6, scheduler="hash", rows_as_messages=rows_as_messages)
+    with system.client() as client:
+        for number in range(60):
+            system.time.after(0.013, lambda number=number: system.pool.kill(number % 3))
+            assert client.ask(x=number) == 3 * number + number * number
+            system.time.advance(0.7)
+    assert system.monitor.restarts > 40
+    system.time.advance(60.0)
+    assert all(each.is_there for each in system.monitor.workers)
+    assert all(len(each._values) == 0 for each in system.workers.values())
+    assert system.machine.kept == {}
+
+
+def test_the_same_run_is_the_same_to_the_last_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    arrived = SimulatedTransport.arrived
+
+    def note(transport: SimulatedTransport, arrival: Arrival) -> None:
+        word = None if arrival.message is None else (arrival.message[0], len(repr(arrival.message)))
+        seen.append((transport._network.time.now(), transport._number, word))
+        arrived(transport, arrival)
+
+    monkeypatch.setattr(SimulatedTransport, "arrived", note)
+    runs = []
+    for _ in range(2):
+        seen.clear()
+        system = _system("fork", workers=3, memory_bytes=10e6, scheduler="hash", rows_as_messages=True)
+        with system.client() as client:
+            for number in range(10):
+                if number == 5:
+                    system.time.after(0.01, partial(system.pool.kill, 1))
+                client.ask(x=number)
+        system.time.advance(10.0)
+        runs.append(list(seen))
+    assert len(runs[0]) > 100
+    assert runs[0] == runs[1]
+
+
+@BOTH
+def test_a_worker_that_hangs_counts_as_busy_until_it_goes_on(rows_as_messages: bool) -> None:
+    system = _system("chain", workers=2, rows_as_messages=rows_as_messages)
+    table = system.workers[1].engine._table
+    system.pool.halt(0)
+    system.time.advance(5.0)
+    now = system.time.now()
+    assert table.view(1, now).load(0, now) > 1.0
+    system.pool.go_on(0)
+    system.time.advance(20.0)
+    now = system.time.now()
+    assert table.view(1, now).load(0, now) == 0.0
+    assert system.monitor.restarts == 0
+
+
+def test_a_worker_is_replaced_when_all_others_know_or_have_been_silent_for_long() -> None:
+    system = _system("chain", workers=3)
+    system.pool.kill(0)
+    system.time.advance(2.0)
+    assert system.monitor.restarts == 1
+    system.time.advance(20.0)
+    system.pool.halt(2)
+    system.pool.kill(0)
+    system.time.advance(4.5)
+    assert system.monitor.restarts == 1  # worker 2 may not know that the old one is gone
+    system.time.advance(2.0)
+    assert system.monitor.restarts == 2
+    assert system.workers[0].number == 0
+
+
+def test_one_that_dies_again_and_again_is_started_less_and_less_often() -> None:
+    system = _system("chain", workers=2)
+    started: list[float] = []
+    begin = system.pool.start
+
+    def start(number: int, epoch: int) -> None:
+        started.append(system.time.now())
+        begin(number, epoch)
+        system.time.after(0.6, lambda: system.pool.kill(0))
+
+    system.pool.start = start  # type: ignore[method-assign]
+    system.pool.kill(0)
+    system.time.advance(60.0)
+    gaps = np.diff(started)
+    assert (np.diff(gaps[:6]) > 0).all()
+    assert gaps.max() < 6.5
+
+
+def test_pieces_large_values_and_refusals() -> None:
+    system = _system("TOGETHER", workers=2, scheduler="hash")
+    with system.client() as client:
+        assert "".join(client.stream("spelling", word="fairway")) == "fairway"
+        total, backwards = client.ask("arrays", size=100_000)
+        assert total == np.sum(backwards)
+        outcomes = set()
+        for number in range(10):
+            try:
+                outcomes.add(client.ask("unsendable", x=number) == number)
+            except RequestFailedError as error:
+                outcomes.add(error.code)
+        assert outcomes == {True, "failed"}
+        with pytest.raises(RequestFailedError, match="it would take"):
+            client.ask("arrays", size=10, deadline_seconds=1e-3)
+    system.time.advance(1.0)
+    assert system.machine.kept == {}
+
+
+def test_what_a_program_dies_of_is_known() -> None:
+    nowhere = Path("/nonexistent")
+    system = SimulatedSystem(ServingSettings("tests.live.serving.served:chain", nowhere, nowhere, workers=1))
+    object.__setattr__(system.settings, "scheduler", "best")
+    with pytest.raises(AssertionError, match=r"worker-0 did not start: InputError: scheduler 'best'"):
+        system.start()
+
+
+@BOTH
+def test_nonsense_costs_its_sender_alone(rows_as_messages: bool) -> None:
+    system = _system("chain", workers=2, rows_as_messages=rows_as_messages)
+    before = [system.pool.pid(number) for number in range(2)]
+    nonsense: list[Any] = [
+        7, ("no", "such", "thing"), ({}, 1), ("ask", 1), ("ask", 1, 99, (b"", ()), None, None),
+        ("ask", 1, 0, "parcel", None, None), ("lost", {}), ("joined", 2), ("event", (99,), {}, None, None),
+        ("event", "word", {}, None, None), ("row", ("load", 0, 1, 0.0, 0.0)), ("row", 7),
+        ("row", ("models", 1, 1, (9,))),
+    ]  # fmt: skip
+    for said in nonsense:
+        line = system.seams.connect(0)
+        line.send(said)
+        assert line.receive(1.0) is None, said
+    with system.client() as client:
+        assert [client.ask(x=number) for number in range(4)] == [3, 4, 5, 6]
+    assert [system.pool.pid(number) for number in range(2)] == before
+
+
+def test_an_engine_is_asked_in_one_place() -> None:
+    """What a command leads to is an event of its own, so no other module of a worker calls `handle`."""
+    runtime = Path(worker.__file__).parent
+    own_engine = {"dispatcher.py"}
+    calls = {
+        path.name: path.read_text().count("engine.handle(")
+        for path in runtime.glob("*.py")
+        if path.name not in own_engine and "engine.handle(" in path.read_text()
+    }
+    assert calls == {"worker.py": 1}

@@ -1,0 +1,63 @@
+"""How a run ended decides what becomes of its job."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairway.live.backend.status import OutcomeKind
+from fairway.live.training.verdict import BACK_OFF, judged
+from fairway.store.states import JobState
+
+
+def verdict(
+    kind: OutcomeKind, *, cancelled: bool = False, failures: int = 0, retries: int = 2
+) -> tuple[JobState, str, float]:
+    found = judged(kind, why="it broke", cancelled=cancelled, failures=failures, retries=retries)
+    return found.state, found.reason.code, found.wait_seconds
+
+
+@pytest.mark.parametrize(
+    ("kind", "cancelled", "expected"),
+    [
+        (OutcomeKind.FINISHED, False, (JobState.SUCCEEDED, "Succeeded", 0.0)),
+        (OutcomeKind.FINISHED, True, (JobState.SUCCEEDED, "Succeeded", 0.0)),
+        (OutcomeKind.STOPPED, False, (JobState.QUEUED, "Preempted", 0.0)),
+        (OutcomeKind.STOPPED, True, (JobState.CANCELLED, "Cancelled", 0.0)),
+        (OutcomeKind.FAILED, True, (JobState.CANCELLED, "Cancelled", 0.0)),
+        (OutcomeKind.LOST, False, (JobState.QUEUED, "WorkersLost", 0.0)),
+        (OutcomeKind.LOST, True, (JobState.CANCELLED, "Cancelled", 0.0)),
+        (OutcomeKind.DECLINED, False, (JobState.QUEUED, "BackOff", 5.0)),
+        (OutcomeKind.FAILED, False, (JobState.QUEUED, "BackOff", 1.0)),
+        (OutcomeKind.FAILED_TO_START, False, (JobState.QUEUED, "BackOff", 1.0)),
+    ],
+)
+def test_what_becomes_of_a_job(kind: OutcomeKind, cancelled: bool, expected: tuple[JobState, str, float]) -> None:
+    assert verdict(kind, cancelled=cancelled) == expected
+
+
+def test_only_failures_of_its_own_count_against_a_job() -> None:
+    for kind in (OutcomeKind.FINISHED, OutcomeKind.STOPPED, OutcomeKind.LOST, OutcomeKind.DECLINED):
+        assert not judged(kind, why="", cancelled=False, failures=9, retries=0).failed
+    for kind in (OutcomeKind.FAILED, OutcomeKind.FAILED_TO_START):
+        assert judged(kind, why="", cancelled=False, failures=0, retries=5).failed
+
+
+def test_retries_are_counted_and_then_it_has_failed() -> None:
+    assert [verdict(OutcomeKind.FAILED, failures=failures)[0] for failures in range(3)] == [
+        JobState.QUEUED,
+        JobState.QUEUED,
+        JobState.FAILED,
+    ]
+    last = judged(OutcomeKind.FAILED, why="it broke", cancelled=False, failures=1, retries=1)
+    assert last.reason.sentence == "it broke, after 1 retry"
+    assert (
+        judged(OutcomeKind.FAILED, why="it broke", cancelled=False, failures=0, retries=0).reason.sentence == "it broke"
+    )
+    first = judged(OutcomeKind.FAILED, why="it broke", cancelled=False, failures=0, retries=1)
+    assert first.reason.sentence == "it broke; failure 1 of at most 2, tried again after 1 s"
+
+
+def test_waits_double_up_to_five_minutes() -> None:
+    assert [BACK_OFF.seconds(failures) for failures in range(6)] == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0]
+    assert BACK_OFF.seconds(9) == 256.0
+    assert BACK_OFF.seconds(10) == BACK_OFF.seconds(10_000) == 300.0
