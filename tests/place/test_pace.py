@@ -60,7 +60,8 @@ def test_a_load_says_what_waits_really_takes_and_what_a_task_more_would() -> Non
     load.enqueue(0.1)
     assert load.queued == pytest.approx(0.2)
     for number in range(60):
-        load.ran(0.1, number, number + 1.0)
+        load.pace.ran(0.1, number, number + 1.0)
+        load.sum_up()
     assert load.queued == pytest.approx(0.2 * 10 + 0.9, rel=0.03)
     load.start(0.1, 100.0)
     assert load.busy_until == pytest.approx(101.0, abs=0.02)

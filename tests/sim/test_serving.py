@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fairway.engine.serving.engine import ServingEngine
 from fairway.engine.serving.messages import Command, Event, Reply
-from fairway.engine.serving.tasks_here import KEPT_OUTPUTS
+from fairway.engine.serving.tasks_here import KEPT_REQUESTS
 from fairway.errors import FairwayError, InputError
 from fairway.report.serving_metrics import summarize_serving
 from fairway.report.serving_record import RequestOutcome, ServingRecord
@@ -91,8 +91,8 @@ def drained(world: Watched) -> None:
             assert engine.load.queued == 0.0
             assert engine.running is None
             assert not engine.beside
-            assert not engine.here._tasks
-            assert len(engine.here._ended) <= KEPT_OUTPUTS
+            assert all(task.ended is not None for tasks in engine.here.tasks.values() for task in tasks.values())
+            assert len(engine.here.tasks) <= 2 * KEPT_REQUESTS
             assert not engine.ingress.open
             if engine.desk is not None:
                 assert engine.desk.waiting == len(engine.desk.open) == len(engine.desk.batches) == 0

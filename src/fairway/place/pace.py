@@ -27,15 +27,17 @@ class Pace:
         self._expected = self._excess = self._tasks = 0.0
         self._last = 0.0
 
-    def ran(self, expected: float, began: float, ended: float) -> None:
-        """A task has run."""
+    def ran(self, expected: float, began: float, ended: float) -> bool:
+        """A task has run; whether it was, or is, slower here than expected."""
         excess = ended - began - expected
-        if self._tasks and not self._excess and -_ROUNDING < excess < _ROUNDING:  # nothing to say of it, as ever
+        tasks = self._tasks
+        if tasks and not self._excess and -_ROUNDING < excess < _ROUNDING:  # nothing to say of it, as ever
             self._last = ended
-            self._tasks = _KEPT * self._tasks + 1.0
+            self._tasks = _KEPT * tasks + 1.0
             self._expected = _KEPT * self._expected + expected
-            return
-        if not self._tasks:
+            return False
+        before = self.extra
+        if not tasks:
             self._tasks, self._expected = _ON_TIME_AT_FIRST, _ON_TIME_AT_FIRST * expected
             self._last = began
         self.fade(began)
@@ -44,6 +46,7 @@ class Pace:
         self._expected = _KEPT * self._expected + expected
         self._excess = _KEPT * self._excess + (0.0 if -_ROUNDING < excess < _ROUNDING else excess)
         self._judge()
+        return bool(before or self.extra)
 
     def fade(self, now: float) -> None:
         """Nothing has run until now."""

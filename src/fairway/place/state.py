@@ -152,10 +152,11 @@ class StateTable:
         A worker that is about to write its load may give it here, to see what it will have written.
         """
         loads, caches = self._loads_under_way, self._caches_under_way
+        queued_at, busy_until_at = self._queued_at, self._busy_until_at
         while loads and loads[0][0] <= now:
             _, worker, queued, busy_until = loads.popleft()
-            self._queued_at[worker] = queued
-            self._busy_until_at[worker] = busy_until
+            queued_at[worker] = queued
+            busy_until_at[worker] = busy_until
         while caches and caches[0][0] <= now:
             _, worker, model, held = caches.popleft()
             self._show_cache(worker, model, held)
@@ -280,7 +281,7 @@ class Load:
     `running` says how the task that runs counts. It decays by default: a reader subtracts what has passed since its
     start. The authors' system counts all of it until it ends, their simulator none of it. `queued` are the seconds of
     work that waits and, where it counts in full, of the task that runs. A worker that measures what its tasks
-    really take (`ran`) counts with it: what waits there takes longer, and so would a task that comes.
+    really take (`pace`) counts with it: what waits there takes longer, and so would a task that comes.
     """
 
     __slots__ = ("_running", "_seconds", "_waiting", "busy_until", "pace", "queued", "running")
@@ -298,7 +299,7 @@ class Load:
         """A task joins the queue; one that takes several inputs joins with the first of them."""
         self._waiting += 1
         self._seconds += seconds
-        self.queued = self._seconds * self.pace.factor + self._running + self.pace.extra  # `_sum_up` without a call
+        self.queued = self._seconds * self.pace.factor + self._running + self.pace.extra  # `sum_up` without a call
 
     def start(self, seconds: float, now: float, expected: float | None = None) -> None:
         """A task leaves the queue and runs; `expected` is the time until its end, if that is more than its seconds."""
@@ -307,32 +308,26 @@ class Load:
             self.busy_until = now + (seconds if expected is None else expected) + slower
         elif self.running == "counts":
             self._running = seconds
-        self.drop(seconds)
+        self._waiting -= 1  # as in `drop`, without a call
+        self._seconds = max(0.0, self._seconds - seconds) if self._waiting > 0 else 0.0
+        self.queued = self._seconds * self.pace.factor + self._running + self.pace.extra
 
     def finish(self) -> None:
         """The running task has ended."""
         self.busy_until = NEVER
         if self._running:
             self._running = 0.0
-            self._sum_up()
+            self.sum_up()
 
     def overrun(self, now: float, since: float) -> None:
         """The running task should have ended: as long as it has taken so far, it may take once more."""
         if self.running == "decays":
             self.busy_until = now + (now - since)
 
-    def ran(self, expected: float, began: float, ended: float) -> None:
-        """The task that has ended took so long."""
-        pace = self.pace
-        before = pace.extra
-        pace.ran(expected, began, ended)
-        if before or pace.extra:
-            self._sum_up()
-
     def fade(self, now: float) -> None:
         """Nothing runs: what is known of the own pace grows old."""
         self.pace.fade(now)
-        self._sum_up()
+        self.sum_up()
 
     def drop(self, seconds: float) -> None:
         """A task leaves the queue without running here."""
@@ -341,6 +336,7 @@ class Load:
         self._seconds = max(0.0, self._seconds - seconds) if self._waiting > 0 else 0.0
         self.queued = self._seconds * self.pace.factor + self._running + self.pace.extra
 
-    def _sum_up(self) -> None:
+    def sum_up(self) -> None:
+        """Work out what waits, at the pace of now."""
         pace = self.pace
         self.queued = self._seconds * pace.factor + self._running + pace.extra

@@ -1,10 +1,9 @@
 """Runs serving engines in virtual time on a stream of requests, and records what happens.
 
 Every worker has an engine, and so has the one place that plans for all, if the scheduler wants one. The heap of what is
-to come holds messages and the number of the engine that gets each; an engine's commands put more there. News without
-data all take the same time, so they come in the order in which they were sent, and need no heap. It does what `loop`
-does, in the same total order (time, priority, sequence number), without an object and a call for each event: a run has
-millions of them. An engine that plans with a configurator gets all that falls on one moment at once, after the
+to come holds messages and the number of the engine that gets each; an engine's commands put more there. It does what
+`loop` does, in the same total order (time, priority, sequence number), without an object and a call for each event: a
+run has millions of them. An engine that plans with a configurator gets all that falls on one moment at once, after the
 workers. How long data takes is in `hardware`, how long runs take in `execution`, what goes wrong in `failures`.
 """
 
@@ -12,9 +11,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
@@ -61,12 +60,6 @@ WORLD = -2
 """In place of an engine's number: something that happens to the world; the message is what to call."""
 
 _EVENTS_BETWEEN_NEWS = 2048
-
-_WAKE = object()
-"""In place of a message: the engine wanted to look again at this time."""
-
-_WITH_DATA = frozenset((InputsArrived, BatchArrived))
-"""The messages that bring data along."""
 
 _ARRIVALS = LATE + 1
 """Requests come to an engine that plans after all else of the same moment."""
@@ -168,6 +161,7 @@ class World:
         self.draws = np.random.default_rng([options.seed, 1])
         copies = scenario.eviction_copies if options.eviction_copies is None else options.eviction_copies
         self.hardware = Hardware(fleet, self.recorder, eviction_copies=copies, nic_queues=options.nic_queues)
+        self._arrival = self.hardware.arrival
         self.now = 0.0
         self.events = 0
         self._scenario = scenario
@@ -195,10 +189,10 @@ class World:
         self.engines.append(self.engine(OUTSIDE) if self.centralised else None)
         self._has_desk = chosen.configurator is not None
         self._to_planner = LATE if self._has_desk else NORMAL
+        self._wakes = options.watches_time or self._has_desk or scenario.cold.keep_alive_seconds < math.inf
         self._dues = [math.inf] * len(self.engines)
         self._heap: list[tuple[float, int, int, int, Any]] = []
-        self._news: deque[tuple[float, int, int, int, Any]] = deque()
-        self._run_ends = [-math.inf] * len(self.engines)
+        self._certain = [-math.inf] * len(self.engines)  # when each hears for sure of the end of a run or a copy
         self._latency = fleet.links.message_seconds if len(set(fleet.hosts.tolist())) == len(fleet) else None
         self._number = 0
         self._times: list[float] = arrivals.time.tolist()
@@ -255,52 +249,45 @@ class World:
 
     def run(self) -> None:
         """Let everything happen until all requests have ended, or the time is up."""
-        heap, news, engines, dues = self._heap, self._news, self.engines, self._dues
-        events, last, progress, wake = self.events, self._last, self._progress, _WAKE
+        heap, engines, dues, certain = self._heap, self.engines, self._dues, self._certain
+        events, last, progress, wakes = self.events, self._last, self._progress, self._wakes
         do = self._do_measured if self.execution.measures else self.do
-        while (heap or news) and self._left:
-            if news and (not heap or news[0] < heap[0]):
-                now, _, _, target, message = news.popleft()
-            else:
-                now, _, _, target, message = heappop(heap)
+        while heap and self._left:
+            now, _, _, target, message = heappop(heap)
             if now > last:
                 break
             self.now = now
             events += 1
             if target == WORLD:
                 message()
-            else:
-                engine = engines[target]
-                if engine is not None:
-                    happened: Sequence[Event] = (message,)
-                    if message is wake or target < 0:
-                        happened = self._happened(target, engine, message)
-                        events += len(happened) - 1
+            elif (engine := engines[target]) is not None:
+                if target == OUTSIDE:
+                    happened = self._of_this_moment(engine, message)
+                    events += len(happened) - 1
                     commands = engine.handle(now, happened)
-                    if commands:
-                        do(target, commands)
-                    if engine.due < dues[target]:
-                        self._wake_at(target, engine.due)
+                else:
+                    commands = engine.handle(now, (message,))
+                if commands:
+                    do(target, commands)
+                if wakes and (due := engine.due) < dues[target] and not now < certain[target] <= due:
+                    self._wake_at(target, due)  # else it hears of something before that, and looks again
             if progress is not None and not events % _EVENTS_BETWEEN_NEWS:
                 progress(len(self._times) - self._left, now)
         self.events = events
-        if self._left and not (heap or news):
+        if self._left and not heap:
             raise FairwayError(f"{self._left} requests wait at {self.now:.3f} s, but nothing is to come: a lock-up")
 
-    def _happened(self, target: int, engine: ServingEngine, message: Any) -> list[Event]:
-        """What an engine gets now: if it plans with a configurator, all that falls on this moment."""
+    def _of_this_moment(self, engine: ServingEngine, message: Event) -> list[Event]:
+        """What the engine that plans gets now: with a configurator, all that falls on this moment."""
         heap, now, happened = self._heap, self.now, []
         while True:
-            if message is not _WAKE:
+            if type(message) is TimePassed:
+                self._dues[OUTSIDE] = math.inf
+            if type(message) is not TimePassed or engine.due <= now:  # else it wants to look later by now
                 happened.append(message)
-            else:
-                self._dues[target] = math.inf
-                if engine.due <= now:  # else it wants to look later by now
-                    happened.append(TimePassed())
-            if engine.desk is None or not heap or heap[0][0] != now or heap[0][3] != target:
-                break
+            if engine.desk is None or not heap or heap[0][0] != now or heap[0][3] != OUTSIDE:
+                return happened
             message = heappop(heap)[4]
-        return happened
 
     def _do_measured(self, target: int, commands: list[Command]) -> None:
         """The same as `do`; batches wait for as long as their decisions took."""
@@ -309,10 +296,22 @@ class World:
         self.do(target, commands)
 
     def _wake_at(self, target: int, due: float) -> None:
-        if self.now < self._run_ends[target] <= due:
-            return  # the end of what runs there comes before, and changes when it is due
         self._dues[target] = due
-        self.at(max(due, self.now), target, _WAKE, LATE)
+        if target == OUTSIDE:
+            self.at(max(due, self.now), target, TimePassed(), LATE)
+        else:
+            self.at(max(due, self.now), WORLD, partial(self._wake, target), LATE)
+
+    def _wake(self, worker: int) -> None:
+        """An engine wanted to look again at this time, and perhaps still does."""
+        self._dues[worker] = math.inf
+        engine = self.engines[worker]
+        if engine is None:
+            return
+        if engine.due <= self.now:
+            self.tell(worker, TimePassed())
+        elif engine.due < math.inf:
+            self._wake_at(worker, engine.due)
 
     def at(self, moment: float, target: int, message: Any, priority: int = NORMAL) -> None:
         """Let an engine get a message, or the world do something."""
@@ -321,39 +320,42 @@ class World:
 
     def do(self, worker: int, commands: list[Command]) -> None:
         """Do what an engine asks for."""
-        now, heap, hardware, number, latency = self.now, self._heap, self.hardware, self._number, self._latency
-        self._number += len(commands)
+        now, heap, number = self.now, self._heap, self._number
+        self._number = number + len(commands)
         command: Any
         for command in commands:
             number += 1
             kind = type(command)
             if kind is Send:
                 to, message = command
-                priority = NORMAL if to != OUTSIDE else self._to_planner
-                if latency is not None and priority == NORMAL and type(message) not in _WITH_DATA:
-                    self._news.append((now + latency, NORMAL, number, to, message))
+                if type(message) is InputsArrived:  # most of them
+                    heappush(heap, (self._arrival(now, worker, to, message), NORMAL, number, to, message))
+                elif self._latency is None or to == OUTSIDE or type(message) is BatchArrived:
+                    priority = NORMAL if to != OUTSIDE else self._to_planner
+                    heappush(heap, (self._arrival(now, worker, to, message), priority, number, to, message))
                 else:
-                    heappush(heap, (hardware.arrival(now, worker, to, message), priority, number, to, message))
+                    heappush(heap, (now + self._latency, NORMAL, number, to, message))
             elif kind is Run:
                 run, flow, stage, seconds, queued, turn, found, mates, batch = command
                 if mates or batch or not self._simple:
                     end, seconds = self.execution.run(now, worker, command)
                 else:
                     request = self._owner[flow.request.key]
-                    end = now + (seconds if self._work is None else seconds * self._work[request][stage])
-                    seconds = end - now
+                    if self._work is not None:
+                        seconds *= self._work[request][stage]
+                    end = now + seconds
                     self.recorder.ran(worker, request, stage, found, queued, turn, now, end)
                 if self._failures is not None:
                     part = self.execution.share(worker, command).part
                     self._failures.runs(worker, run, end, 1 + len(mates), part)
-                self._run_ends[worker] = end  # of the last of them, where several run side by side
+                self._certain[worker] = end
                 heappush(heap, (end, NORMAL, number, worker, made(TaskDone, (run, NONE_FAILED, seconds))))
             elif kind is Load:
                 copy, model, why = command
-                there = hardware.load(now, worker, model, why)
+                there = self._certain[worker] = self.hardware.load(now, worker, model, why)
                 heappush(heap, (there, NORMAL, number, worker, made(ModelLoaded, (copy, model))))
             elif kind is Evict:
-                hardware.evict(now, worker, command.model)
+                self.hardware.evict(now, worker, command.model)
             elif kind is Reply:
                 self._end(command.key, command.finished, RequestOutcome.COMPLETED)
             elif kind is Refuse:

@@ -114,6 +114,7 @@ class Cluster:
         self._number = 0
         self._lives = [0] * (len(self.fleet) + 1)
         self._heard: dict[tuple[int, int], float] = {}
+        self._known: dict[int, float] = {}  # since when the others know that an engine is back
         self._dues = [math.inf] * (len(self.fleet) + 1)
         self._table = self._new_table()
         self.engines: list[ServingEngine | None] = [self._new_engine(worker) for worker in range(len(self.fleet))]
@@ -289,6 +290,10 @@ class Cluster:
         ]
         return self.engines[number] is None and max(said, default=0.0) <= self.now
 
+    def is_known(self, number: int) -> bool:
+        """Whether an engine is there, and all others have heard so."""
+        return self.engines[number] is not None and self._known.get(number, 0.0) <= self.now
+
     def bring_back(self, number: int) -> None:
         """Another engine takes the place of one that was lost; the others hear that after what was said before."""
         self.epoch += 1
@@ -301,6 +306,7 @@ class Cluster:
         for other in self._others(number):
             before = [at for (_, target), at in self._heard.items() if target == other]
             self._news(other, PeerJoined(number), max(before, default=self.now))
+            self._known[number] = max(self._known.get(number, 0.0), self._heard[_SUPERVISOR, other])
 
     def _others(self, number: int) -> list[int]:
         everyone = (*range(len(self.fleet)), OUTSIDE)

@@ -31,6 +31,8 @@ from fairway.engine.serving.messages import (
     PeerLoad,
     PeerLost,
     PeerModels,
+    ProgressAsked,
+    ProgressTold,
     PublishLoad,
     PublishModels,
     Refuse,
@@ -307,7 +309,7 @@ def planned(cluster: Single, workflow: Workflow, workers: list[int], key: int = 
     request = cluster.engine.ingress.open[key]
     request.flow = replace(request.flow, workers=workers)
     request.at, request.named = list(workers), set(workers)
-    cluster.engine.here._tasks.clear()
+    cluster.engine.here.tasks.clear()
     for task in list(cluster.engine.queue):
         cluster.engine.queue.drop(task)
     cluster.engine.running = None
@@ -315,11 +317,23 @@ def planned(cluster: Single, workflow: Workflow, workers: list[int], key: int = 
     return request
 
 
+def answered(cluster: Single, commands: Sequence[Command], at: float = 0.0) -> list[Command]:
+    """Let workers that are asked how far requests are say that they have nothing to add; all commands so far."""
+    asked = [each for each in commands if isinstance(each, Send) and isinstance(each.message, ProgressAsked)]
+    told = [ProgressTold(each.message.key, each.worker) for each in asked]  # type: ignore[union-attr]
+    return [*commands, *(command for event in told for command in cluster.tell(event, at=at))]
+
+
+def lose(cluster: Single, worker: int, at: float) -> list[Command]:
+    """A worker is lost."""
+    return answered(cluster, cluster.tell(PeerLost(worker), at=at), at)
+
+
 def test_a_task_at_a_lost_worker_is_planned_again_and_its_input_sent_again() -> None:
     cluster = recovering()
     request = planned(cluster, chain(None, None), [1, 2])
     cluster.tell(StageDone(0, 0, 1, 0, 1.0), at=1.0)
-    commands = cluster.tell(PeerLost(2), at=2.0)
+    commands = lose(cluster, 2, at=2.0)
     assert request.flow.attempt == 1
     assert request.flow.workers[0] == 1
     assert request.flow.workers[1] in {0, 1}
@@ -331,7 +345,7 @@ def test_a_task_that_ended_at_a_lost_worker_runs_again_if_its_output_may_be_need
     cluster = recovering()
     request = planned(cluster, chain(None, None), [1, 2])
     cluster.tell(StageDone(0, 0, 1, 0, 1.0), at=1.0)
-    commands = cluster.tell(PeerLost(1), at=2.0)
+    commands = lose(cluster, 1, at=2.0)
     assert request.flow.workers[1] == 2, "its successor stays where it is"
     assert not request.is_done(0)
     assert Send(2, Replanned(request.flow)) in commands
@@ -342,10 +356,10 @@ def test_a_worker_that_came_back_has_lost_what_it_put_out() -> None:
     request = planned(cluster, chain(None, None, None), [1, 2, 2])
     cluster.tell(StageDone(0, 0, 1, 0, 1.0), at=1.0)
     cluster.tell(StageDone(0, 1, 2, 0, 2.0), at=2.0)
-    cluster.tell(PeerLost(1), at=2.1)
+    lose(cluster, 1, at=2.1)
     assert request.flow.attempt == 0, "nobody needs that output any more"
-    cluster.tell(PeerJoined(1), at=2.2)
-    cluster.tell(PeerLost(2), at=2.3)
+    answered(cluster, cluster.tell(PeerJoined(1), at=2.2), at=2.2)
+    lose(cluster, 2, at=2.3)
     assert not request.is_done(0)
     assert not request.is_done(1)
 
@@ -354,7 +368,7 @@ def test_a_task_that_moved_to_a_worker_that_is_gone_is_planned_again() -> None:
     cluster = recovering()
     request = planned(cluster, chain(None, None), [1, 1])
     cluster.tell(StageDone(0, 0, 1, 0, 1.0), at=1.0)
-    cluster.tell(PeerLost(2), at=1.0)
+    lose(cluster, 2, at=1.0)
     assert request.flow.attempt == 0
     cluster.tell(StageMoved(0, 1, 2, 0), at=1.1)
     assert request.flow.attempt == 1
@@ -365,7 +379,7 @@ def test_a_move_to_a_worker_that_is_gone_counts_even_if_others_were_planned_agai
     cluster = recovering()
     request = planned(cluster, DIAMOND, [1, 1, 2, 2])
     cluster.tell(StageDone(0, 0, 1, 0, 1.0), at=1.0)
-    cluster.tell(PeerLost(2), at=1.1)
+    lose(cluster, 2, at=1.1)
     assert (request.flow.attempt, request.at[1]) == (1, 1)
     moved = request.at[3]
     cluster.tell(StageMoved(0, 3, 2, 0), at=1.2)  # of the old plan, and sent anew since then
@@ -379,7 +393,7 @@ def test_what_ended_by_an_old_plan_counts_but_its_output_is_sent_again() -> None
     cluster = recovering()
     request = planned(cluster, DIAMOND, [1, 1, 2, 2])
     cluster.tell(StageDone(0, 0, 1, 0, 1.0), at=1.0)
-    cluster.tell(PeerLost(2), at=1.5)
+    lose(cluster, 2, at=1.5)
     assert request.flow.attempt == 1
     commands = cluster.tell(StageDone(0, 1, 1, 0, 2.0), at=2.0)
     assert Send(1, SendAgain(request.flow, 1, (3,))) in commands
@@ -399,8 +413,7 @@ def test_inputs_that_come_twice_or_too_late_change_nothing() -> None:
     flow = replace(request.flow, graph=cluster.graph(chain(None, None)))
     run = only(cluster.tell(InputsArrived(flow, 0)), Run)
     assert cluster.tell(InputsArrived(flow, 0)) == []
-    commands = cluster.tell(TaskDone(run.run), at=1.0)
-    assert kinds(commands) == ["Send", "Send"]
+    assert cluster.tell(TaskDone(run.run), at=1.0) == [Send(2, InputsArrived(flow, 1, (0,)))]
     assert cluster.tell(InputsArrived(flow, 0)) == [], "it has run"
     assert cluster.tell(SendAgain(flow, 0, (1,))) == [Send(2, InputsArrived(flow, 1, (0,)))]
     cluster.tell(Forget(0))

@@ -15,6 +15,8 @@ from fairway.engine.serving.messages import (
     PeerJoined,
     PeerLost,
     Pin,
+    ProgressAsked,
+    ProgressTold,
     Refuse,
     Replanned,
     RequestArrived,
@@ -25,7 +27,7 @@ from fairway.engine.serving.messages import (
     TimePassed,
 )
 from fairway.place.memory import DoesNotFitError
-from tests.engine.serving.test_engine import Single, chain, kinds, only
+from tests.engine.serving.test_engine import Single, answered, chain, kinds, only
 
 
 def test_a_task_that_overruns_keeps_its_worker_busy() -> None:
@@ -113,6 +115,7 @@ def test_a_task_is_not_forgotten_if_its_worker_is_back_before_its_loss_is_heard_
     cluster.table.leave(1)
     cluster.table.join(1)
     cluster.engine.ingress.worker_lost(cluster.engine, 1)
+    cluster.tell(ProgressTold(7, 1))
     assert cluster.engine.ingress.open[7].flow.attempt == 1
 
 
@@ -125,6 +128,5 @@ def test_what_went_to_a_worker_before_it_was_lost_is_planned_again_when_it_is_ba
     cluster.tell(PeerLost(other))
     cluster.table.join(other)
     assert cluster.tell(StageMoved(7, 0, other, 0)) == []  # sent before the loss, but heard of now
-    commands = cluster.tell(PeerJoined(other))
-    assert kinds(commands)
-    assert {type(command.message) for command in commands} == {Replanned, InputsArrived}
+    commands = answered(cluster, cluster.tell(PeerJoined(other)))
+    assert {type(command.message) for command in commands} == {ProgressAsked, Replanned, InputsArrived}

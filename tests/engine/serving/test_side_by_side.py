@@ -130,7 +130,7 @@ def test_a_task_whose_time_is_over_has_no_turn() -> None:
     worker.ask(1, deadline=2.5)
     worker.ask(2)
     commands = worker.tell(TaskDone(run.run), at=3.0)
-    assert commands[1] == like(Refuse, key=1, code=LATE)
+    assert like(Refuse, key=1, code=LATE) in commands
     assert keys(commands) == [2]
 
 

@@ -19,6 +19,7 @@ drop what they hold of them.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +29,7 @@ import numpy as np
 from fairway.engine.protocol import InvariantError, Story, TransitionError
 from fairway.engine.serving.batch_rule import GraphBatches
 from fairway.engine.serving.desk import Desk, DeskOptions
-from fairway.engine.serving.forwarding import Forwarding, Shares
+from fairway.engine.serving.forwarding import Forwarding, Returned, Shares
 from fairway.engine.serving.ingress import Ingress
 from fairway.engine.serving.invariants import desk_contradiction, worker_contradiction
 from fairway.engine.serving.messages import (
@@ -48,6 +49,8 @@ from fairway.engine.serving.messages import (
     PeerLost,
     PeerModels,
     Pin,
+    ProgressAsked,
+    ProgressTold,
     PublishLoad,
     PublishModels,
     Replanned,
@@ -62,11 +65,12 @@ from fairway.engine.serving.messages import (
     Warm,
 )
 from fairway.engine.serving.stage_facts import StageFacts
-from fairway.engine.serving.tasks_here import KEPT_OUTPUTS
+from fairway.engine.serving.tasks_here import KEPT_REQUESTS
 from fairway.made import made
 from fairway.place.fleet import OUTSIDE
 from fairway.place.graph import TaskGraph
 from fairway.place.placer import BatchPlacer
+from fairway.place.plan import Request
 from fairway.place.state import StateTable
 
 STORY_EVENTS = 256
@@ -77,8 +81,8 @@ STORY_EVENTS = 256
 class ServingEngineOptions:
     """How an engine works.
 
-    `recovers`: workers report to the ingress how far its requests are, and keep outputs until the reply, so that
-    nothing is lost with a worker. `publishes`: changes of the own row are commands; not needed with a table that all
+    `recovers`: workers keep outputs until the reply, and can say how far a request is, so that nothing is lost with a
+    worker. `publishes`: changes of the own row are commands; not needed with a table that all
     share. `forgets`: an ingress lets workers know which requests are over, so that they let go of outputs at once; if
     not, each keeps its last ones only, and an output that is needed after all is made again. `epoch` is larger each
     time that a worker comes back, and makes the numbers of its runs and copies its own. `most_attempts`: a request that
@@ -86,8 +90,9 @@ class ServingEngineOptions:
     `watches_time`: it compares how long tasks take with what was expected, and wants to be woken when it is `due`, so
     that a worker that is slow, or stuck, does not look idle. `batches` says which workflows have stages that run
     several requests at once, and how many; the placer's rules may forbid it all the same. `shares` are the CPUs and
-    slices that the stages of workflows hold on divided workers, where no configurator chooses them. `desk` is there if
-    a configurator does. Every worker starts with `initial_copies` of each model, but for one that comes back, and a
+    slices that the stages of workflows hold on divided workers, where no configurator chooses them. `returned` are
+    stages whose outputs belong to the reply, beside those that end a workflow. `desk` is there if a configurator
+    chooses batches. Every worker starts with `initial_copies` of each model, but for one that comes back, and a
     copy that has been idle for `keep_alive_seconds` goes. `facts` are for all engines that share these options: the
     first that needs some of them works them out; they also share the `story` that an error is told with.
     """
@@ -100,6 +105,7 @@ class ServingEngineOptions:
     watches_time: bool = True
     batches: Mapping[TaskGraph, GraphBatches] = field(default_factory=dict)
     shares: Shares = field(default_factory=dict)
+    returned: Returned = field(default_factory=dict)
     desk: DeskOptions | None = None
     initial_copies: int = 0
     keep_alive_seconds: float = math.inf
@@ -113,7 +119,7 @@ class ServingEngine(Forwarding):
     The driver says when the time `due` has come.
     """
 
-    __slots__ = ("_past", "_publishes", "_remember", "desk", "ingress", "placer")
+    __slots__ = ("_past", "_publishes", "_remember", "_to_me", "desk", "ingress", "placer")
 
     def __init__(
         self,
@@ -131,7 +137,7 @@ class ServingEngine(Forwarding):
             table,
             draws,
             recovers=options.recovers,
-            most_ended=math.inf if options.forgets else KEPT_OUTPUTS,
+            kept=math.inf if options.forgets else KEPT_REQUESTS,
             watches_time=options.watches_time and me != OUTSIDE,
             epoch=options.epoch,
             reports_copies=desk is not None and me != OUTSIDE,
@@ -139,6 +145,7 @@ class ServingEngine(Forwarding):
             # What comes in batches that floor 2 has planned is not batched once more.
             batches=options.batches if placer.rules.batches and desk is None else {},
             shares=options.shares,
+            returned=options.returned,
             facts=options.facts,
         )
         self.placer = placer
@@ -146,7 +153,9 @@ class ServingEngine(Forwarding):
         self.desk = None
         if desk is not None and me == OUTSIDE:
             self.desk = Desk(desk, placer, draws, epoch=options.epoch, initial_copies=initial_copies)
+        self.here.is_wary = options.epoch > 0
         self._publishes = options.publishes
+        self._to_me: deque[Event] = deque()
         self._past = options.story
         self._remember = options.story.remember
         if me != OUTSIDE:
@@ -164,17 +173,28 @@ class ServingEngine(Forwarding):
             self._remember((now, event))
             if type(event) is InputsArrived:  # these two are most of them
                 flow, stage, sources, gathered = event
-                at_once = self.running is None and self._passed is None and not self.queue.ready and not self._shared
-                self._take(flow, stage, sources, gathered, at_once)
+                self._take(flow, stage, sources, gathered, self.running is None and not self._shared)
             elif type(event) is TaskDone:
-                self._task_done(event)
+                if self._shared:
+                    self._task_beside_done(event)
+                else:
+                    self._task_done(event)
             else:
                 _HANDLERS[type(event)](self, event)
-            if self.running is None:
-                if self.queue.ready or self._passed is not None:
-                    self._start_next()
-            elif self._idles and self._overtakes and self.queue.ready:
-                self._let_pass(self.running)
+            while True:
+                while self._to_me:
+                    message = self._to_me.popleft()
+                    _HANDLERS[type(message)](self, message)
+                if self.running is None:
+                    if self.queue.ready or self._passed is not None:
+                        if self._shared:
+                            self._start_beside_each_other()
+                        else:
+                            self._start_next()
+                elif self._idles and self._overtakes and self.queue.ready:
+                    self._let_pass(self.running)
+                if not self._to_me:
+                    break
         if self.desk is not None:
             self.desk.decide(self)
         if self._row_changed:
@@ -186,9 +206,9 @@ class ServingEngine(Forwarding):
         return out
 
     def tell(self, worker: int, message: Event) -> None:
-        """Bring a message to an engine, this one too."""
+        """Bring a message to an engine; this one takes it in when it is done with what it does now."""
         if worker == self.me:
-            _HANDLERS[type(message)](self, message)
+            self._to_me.append(message)
         else:
             self.out.append(made(Send, (worker, message)))
 
@@ -205,6 +225,12 @@ class ServingEngine(Forwarding):
         wrong = worker_contradiction(self) or (None if self.desk is None else desk_contradiction(self.desk))
         if wrong is not None:
             raise InvariantError(f"worker {self.me}: {wrong}")
+
+    def _is_open(self, request: Request) -> bool:
+        ingress = request.ingress
+        if ingress == self.me:
+            return request.key in self.ingress.open
+        return ingress == OUTSIDE or self._table.is_seen(ingress)
 
     def _time_passed(self, event: TimePassed) -> None:
         if self.desk is not None:
@@ -231,6 +257,7 @@ class ServingEngine(Forwarding):
 
     def _peer_joined(self, event: PeerJoined) -> None:
         worker = event.worker
+        self.here.is_wary = True
         if self._publishes:
             if worker != OUTSIDE and not self.is_present(worker):  # a table that all share knows it, and knows better
                 self._table.join(worker)
@@ -245,6 +272,7 @@ class ServingEngine(Forwarding):
 
     def _peer_lost(self, event: PeerLost) -> None:
         worker = event.worker
+        self.here.is_wary = True
         if worker != OUTSIDE and self.is_present(worker):
             self._table.leave(worker)
         self._drop(self.here.let_go(lambda flow: flow.request.ingress == worker))
@@ -280,6 +308,8 @@ _HANDLERS: dict[type, Callable[[ServingEngine, Any], None]] = {
     BatchDone: lambda engine, event: engine.desk.batch_done(engine, event) if engine.desk is not None else None,
     PeerCopies: lambda engine, event: engine.desk.copies_reported(engine, event) if engine.desk is not None else None,
     StageDone: lambda engine, event: engine.ingress.stage_done(engine, event),
+    ProgressAsked: ServingEngine._progress_asked,
+    ProgressTold: lambda engine, event: engine.ingress.progress_told(engine, event),
     StageMoved: lambda engine, event: engine.ingress.stage_moved(engine, event),
     StageStuck: lambda engine, event: engine.ingress.stage_stuck(engine, event),
     OutputGone: lambda engine, event: engine.ingress.output_gone(engine, event),

@@ -1,14 +1,16 @@
 """How tasks come to a worker, and where their outputs go: from task to task along the plan that travels with them.
 
 A task joins the queue with its first input and is ready with the last. When it has ended, each task that takes its
-output goes to the planned worker or, if the placer finds that better now, to another one, and the ingress of the
-request hears of the end. With recovery, a worker keeps what its tasks put out until the request is over, so that it can
-be sent again when another worker is lost.
+output goes to the planned worker or, if the placer finds that better now, to another one. The ingress of the request
+hears of ends that its reply needs, of moves, and of the rest when it asks. With recovery, a worker keeps what its tasks
+put out until the request is over, so that it can be sent again when another worker is lost; and whatever it does for a
+request, it does by the newest plan that it has heard of.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -23,6 +25,8 @@ from fairway.engine.serving.messages import (
     Forget,
     InputsArrived,
     OutputGone,
+    ProgressAsked,
+    ProgressTold,
     Replanned,
     Send,
     SendAgain,
@@ -35,14 +39,16 @@ from fairway.engine.serving.stage_facts import StageFacts
 from fairway.engine.serving.task_queue import Task
 from fairway.engine.serving.tasks_here import TasksHere
 from fairway.made import made
-from fairway.place.fleet import OUTSIDE
 from fairway.place.graph import TaskGraph
 from fairway.place.placer import BatchPlacer, Placer
-from fairway.place.plan import NoPlaceError
+from fairway.place.plan import NoPlaceError, Request
 from fairway.place.state import StateTable, View
 
 Shares = Mapping[TaskGraph, tuple[tuple[int, int], ...]]
 """By workflow and stage, the CPUs and slices that a task holds on a divided worker."""
+
+Returned = Mapping[TaskGraph, frozenset[int]]
+"""By workflow, the stages whose outputs belong to the reply though other stages take them too."""
 
 
 class Forwarding(SideBySide):
@@ -58,6 +64,7 @@ class Forwarding(SideBySide):
         "_gathers",
         "_keeps_plans",
         "_recovers",
+        "_returned",
         "_stage_shares",
         "ahead",
         "draws",
@@ -72,13 +79,14 @@ class Forwarding(SideBySide):
         draws: np.random.Generator,
         *,
         recovers: bool,
-        most_ended: float,
+        kept: float,
         watches_time: bool,
         epoch: int,
         reports_copies: bool,
         keep_alive_seconds: float = math.inf,
         batches: Mapping[TaskGraph, GraphBatches],
         shares: Shares,
+        returned: Returned,
         facts: dict[TaskGraph, list[StageFacts]],
     ) -> None:
         rules = placer.rules
@@ -93,12 +101,13 @@ class Forwarding(SideBySide):
         )
         self.ahead: Placer = placer  # type: ignore[assignment]  # where no configurator makes batches, it is one
         self.draws = draws
-        self.here = TasksHere(most_ended)
+        self.here = TasksHere(kept)
         self._recovers = recovers
         self._gathers = rules.gathers_joins
         self._keeps_plans = rules.keeps_plans
         self._batches = batches
         self._stage_shares = shares
+        self._returned = returned
         self._facts: dict[TaskGraph, StageFacts] = {}
         self._facts_of_all = facts
 
@@ -113,6 +122,8 @@ class Forwarding(SideBySide):
             batches, shares = self._batches.get(graph), self._stage_shares.get(graph)
             if batches is not None or shares is not None:
                 facts = replace(facts, batches=None if batches is None else batches[self.me], shares=shares)
+            if returned := self._returned.get(graph, ()):
+                facts = replace(facts, exits=facts.exits | sum(1 << stage for stage in returned))
             self._facts[graph] = facts
         return facts
 
@@ -141,37 +152,51 @@ class Forwarding(SideBySide):
         graph = flow.graph
         facts = self._facts.get(graph) or self.facts(graph)
         is_join = graph.is_join[stage]
-        if not (is_join or self._recovers):  # by far the most
-            ready = Task(flow, stage, facts, self.now, self._patience)
-            if at_once:
-                self.load.enqueue(ready.seconds)
-                self._row_changed = True
-                self._start(ready)
-            else:
-                self._enqueue(ready, True)
-            return
-        if self._recovers and self._is_over(flow, stage, facts):
-            return
-        task = self.here.get(flow.request.key, stage)
+        recovers, here, task = self._recovers, self.here, None
+        if is_join or recovers:
+            tasks = here.tasks.get(flow.request.key)
+            if tasks is not None:
+                task = tasks.get(stage)
         if task is None:
+            if here.is_wary and recovers:
+                if flow.request.key in here.over or not self._is_open(flow.request):
+                    return
+                flow = here.newest(flow)
             task = Task(flow, stage, facts, self.now, self._patience)
-            self.here.add(task)
-            if not is_join or gathered or not self._gathers:
-                self._enqueue(task, False)
+            if is_join:
+                here.add(task)
+                if gathered or not self._gathers:
+                    self._enqueue(task, False)
+            else:
+                if recovers:
+                    here.add(task)
+                if not at_once:
+                    self._enqueue(task, True)
+                    return
+                self.load.enqueue(task.seconds)
+                self._row_changed = True
+                self._start(task)
+                return
         elif flow.attempt > task.flow.attempt:
             task.flow = flow
-        if task.arrived < 0:  # all are there, these came twice
+            if task.ended is not None:  # by an older plan: its output goes where the new one says
+                self._pass_on(task)
+        if not is_join or task.arrived < 0:  # all are there, or have come twice
             return
         for source in sources:
             task.arrived |= 1 << source
         if task.arrived == facts.inputs[stage]:
             task.arrived = -1
             if not self._recovers:
-                self.here.remove(task)
+                here.remove(task)
             if task.place >= 0:
                 self.queue.complete(task)
             else:
                 self._place_gathered(task)
+
+    @abstractmethod
+    def _is_open(self, request: Request) -> bool:
+        """Whether the engine that received a request may still answer it, as far as is known here."""
 
     def _take_batch(self, event: BatchArrived) -> None:
         """Let a batch that an engine has planned join the queue, ready to run."""
@@ -195,35 +220,19 @@ class Forwarding(SideBySide):
         if target is not None:
             self.send(flow, stage, target, flow.graph.workflow.predecessors[stage], gathered=True)
 
-    def _is_over(self, flow: Flow, stage: int, facts: StageFacts) -> bool:
-        """Whether a task has ended here before, or its request is over.
-
-        If it has ended by an older plan, its ingress does not know that, and its output goes where the new one says.
-        """
-        key, ingress = flow.request.key, flow.request.ingress
-        if self.here.is_over(key):
-            return True
-        ended = self.here.ended(key, stage)
-        if ended is not None:
-            if flow.attempt > ended.attempt:
-                self._pass_on(Task(flow, stage, facts, self.now))
-            return True
-        return ingress not in {OUTSIDE, self.me} and not self.is_present(ingress)
-
     # Outputs go on
 
     def _pass_on(self, task: Task) -> None:
-        """A task has ended: those that take its output are next, and its ingress hears of it."""
-        flow, stage = task.flow, task.stage
-        if self._recovers:
-            self.here.end(task)
+        """A task has ended: those that take its output are next. By a newer plan, it may be passed on once more."""
+        flow, stage, facts = task.flow, task.stage, task.facts
+        if task.ended is None:
+            task.ended = self.now
         if task.dropped:
+            self.here.remove(task)
             return
-        successors = task.facts.after[stage]
-        if self._recovers or not successors:
-            request = flow.request
-            done = made(StageDone, (request.key, stage, self.me, flow.attempt, self.now))
-            self.tell(request.ingress, done)
+        if facts.exits >> stage & 1:
+            self._tell_end(task)
+        successors = facts.after[stage]
         view, table, workers = None, self._table, flow.workers
         for successor in successors:
             if self._keeps_plans and table.is_seen(workers[successor]):
@@ -234,6 +243,12 @@ class Forwarding(SideBySide):
             worker = self._next_worker(flow, successor, view)
             if worker is not None:
                 self.send(flow, successor, worker, (stage,))
+
+    def _tell_end(self, task: Task) -> None:
+        """Let the ingress know that a task has ended."""
+        flow = task.flow
+        done = (flow.request.key, task.stage, self.me, flow.attempt, task.ended)
+        self.tell(flow.request.ingress, made(StageDone, done))
 
     def _next_worker(self, flow: Flow, stage: int, view: View, *, gathered: bool = False) -> int | None:
         """Where a task goes whose input is here; None if it can run nowhere any more, which its ingress hears."""
@@ -260,16 +275,36 @@ class Forwarding(SideBySide):
 
     # What the ingress says
 
+    def _progress_asked(self, event: ProgressAsked) -> None:
+        key, ingress = event
+        for task in self.here.of(key):
+            if task.ended is not None:
+                self._tell_end(task)
+        self.tell(ingress, ProgressTold(key, self.me))
+
     def _replanned(self, event: Replanned) -> None:
-        flow = event.flow
-        for task in self.here.of(flow.request.key):
+        """Follow a new plan. The ingress does not know of tasks that ended here by the old one, or has them wrong."""
+        flow, here = event.flow, self.here
+        key = flow.request.key
+        if key in here.over or not self._is_open(flow.request):
+            return
+        here.follow(flow)
+        for task in here.of(key):
             if flow.attempt > task.flow.attempt:
-                task.flow = flow
+                if task.ended is not None:
+                    self._tell_end(task)
+                else:
+                    task.flow = flow
+        if here.has_let_go:
+            for stage, worker in enumerate(flow.workers):
+                if worker == self.me and here.get(key, stage) is None:
+                    self.tell(flow.request.ingress, OutputGone(key, stage, self.me, flow.attempt))
 
     def _send_again(self, event: SendAgain) -> None:
         flow, source, stages = event
         request = flow.request
-        if self.here.ended(request.key, source) is None:
+        task = self.here.get(request.key, source)
+        if task is None or task.ended is None:
             self.tell(request.ingress, OutputGone(request.key, source, self.me, flow.attempt))
             return
         for stage in stages:

@@ -1,7 +1,10 @@
 """The requests that came to one worker: planned here, kept until the reply, planned again when workers are lost.
 
-A plan for what is left of a request is a new attempt at it. What was told of an older attempt is taken with care: a
-task that ended counts, but its output may have gone where nobody waits for it any more, so it is sent again.
+A plan for what is left of a request is a new attempt at it. As long as no worker is lost, the ingress hears only of
+tasks that went elsewhere than planned, and of those whose outputs the reply needs. After a loss it asks the workers
+that may have something of a request how far it is, and plans when all have answered, or are lost themselves. News of an
+older attempt is taken with care: a task that ended counts, but its output may have gone where no task waits for it any
+more, so it is sent again; a worker that took a task by an old plan gets the new one.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from fairway.engine.serving.messages import (
     Cancelled,
     Forget,
     OutputGone,
+    ProgressAsked,
+    ProgressTold,
     Refuse,
     Replanned,
     Reply,
@@ -95,6 +100,8 @@ class Ingress:
             engine.tell(worker, Forget(key))
             return
         request.named.add(worker)
+        if attempt < request.flow.attempt:
+            engine.tell(worker, Replanned(request.flow))
         if attempt >= request.since[stage] and not request.is_done(stage):  # else it was sent anew since then
             request.at[stage] = worker
             if alone:
@@ -109,13 +116,20 @@ class Ingress:
             self._close(engine, request)
 
     def output_gone(self, engine: ServingEngine, event: OutputGone) -> None:
-        """What a task put out is not there any more: the task runs once more, if its output is still needed."""
+        """What a task put out is not there any more: the task runs once more, if its output is still needed.
+
+        A worker also says so of a task that it does not know. If that one takes from tasks that have not ended, it is
+        still to come; else its inputs are sent again, in case it has been there.
+        """
         key, stage, worker, attempt = event
         request = self.open.get(key)
         if request is None or request.at[stage] != worker or attempt < request.since[stage]:
             return  # the task was sent on its way once more since then
-        request.gone.add(stage)
-        self._recover(engine, request)
+        if request.is_done(stage):
+            request.gone.add(stage)
+            self._recover(engine, request)
+        elif attempt > request.since[stage]:
+            self._send_inputs(engine, request, stage)
 
     def cancelled(self, engine: ServingEngine, event: Cancelled) -> None:
         """Nobody waits for a request any more: all drop what they hold of it."""
@@ -124,10 +138,29 @@ class Ingress:
             self._close(engine, request)
 
     def worker_lost(self, engine: ServingEngine, worker: int) -> None:
-        """A worker is lost: plan again what it had."""
+        """A worker is lost: plan again what it had, once the others have said what they have."""
         for request in list(self.open.values()):
-            request.lose(worker)
+            request.asked.discard(worker)
+            if worker in request.named:
+                request.lose(worker)
+                self._ask(engine, request)
+            if request.flow.request.key in self.open:  # else there was no one to ask, and no place for it any more
+                self._recover(engine, request)
+
+    def progress_told(self, engine: ServingEngine, event: ProgressTold) -> None:
+        """A worker has said what it has of a request."""
+        request = self.open.get(event.key)
+        if request is not None:
+            request.asked.discard(event.worker)
             self._recover(engine, request)
+
+    def _ask(self, engine: ServingEngine, request: OpenRequest) -> None:
+        """Ask all workers that may have something of a request how far it is."""
+        there = {worker for worker in request.named if worker == engine.me or engine.is_present(worker)}
+        asked = sorted(there - request.asked)
+        request.asked |= there
+        for worker in asked:
+            engine.tell(worker, ProgressAsked(request.flow.request.key, engine.me))
 
     def _note(self, engine: ServingEngine, request: OpenRequest, event: StageDone) -> None:
         _, stage, worker, attempt, finished = event
@@ -145,6 +178,9 @@ class Ingress:
                 engine.tell(worker, SendAgain(flow, stage, waiting))
 
     def _recover(self, engine: ServingEngine, request: OpenRequest) -> None:
+        if request.asked:
+            return
+        request.conclude()
         repeated = request.to_repeat(engine.is_present)
         if not repeated:
             return
@@ -174,6 +210,15 @@ class Ingress:
                     again.setdefault(source, []).append(stage)
         for source, stages in again.items():
             engine.tell(request.at[source], SendAgain(flow, source, tuple(stages)))
+
+    def _send_inputs(self, engine: ServingEngine, request: OpenRequest, stage: int) -> None:
+        """Have all inputs of a task sent to where it is planned, if they are there."""
+        flow, before = request.flow, request.flow.graph.workflow.predecessors[stage]
+        if not before:
+            engine.send(flow, stage, flow.workers[stage], ())
+        elif all(map(request.is_done, before)):
+            for source in before:
+                engine.tell(request.at[source], SendAgain(flow, source, (stage,)))
 
     def _plan(self, engine: ServingEngine, request: Request) -> Plan | None:
         try:

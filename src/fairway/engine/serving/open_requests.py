@@ -1,7 +1,8 @@
 """What an ingress worker knows of the requests that it has not answered yet, and what a loss means for them.
 
-The ingress keeps each request until its reply. If workers are lost, it works out which tasks have to run (again): those
-that sat there, and those that ran there whose output somebody may still need. Everything else stays where it is.
+The ingress keeps each request until its reply. When a worker is lost, it asks the others how far the requests are that
+had something there. It then works out which tasks have to run (again): those that sat there, and those that ran there
+whose output another task may still need. Everything else stays where it is.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from fairway.place.plan import Plan
 
 
 class OpenRequest:
-    """A request without a reply: where each task is, as far as the ingress was told, and which have ended.
+    """A request without a reply: where each task is, as far as the ingress knows, and which have ended.
 
-    `named` are all workers that may hold something of it. `finish` is NaN for a task that has not ended. `gone` are
-    those that were lost with their worker, or their output was, even if that is back by now. `left` are the tasks at
-    the end of the workflow that have not ended, as bits. `since` is the attempt that sent a task on its way last.
+    `named` are all workers that may hold something of it. `finish` is NaN for a task that is not known to have ended.
+    `gone` are tasks that were lost with their worker, or their output was, even if that is back by now. `left` are the
+    tasks that the reply needs and that have not ended, as bits. `since` is the attempt that sent a task on its way
+    last. `asked` are the workers that have yet to say how far it is.
     """
 
-    __slots__ = ("at", "finish", "finished", "flow", "gone", "left", "named", "since")
+    __slots__ = ("asked", "at", "finish", "finished", "flow", "gone", "left", "named", "since")
 
     def __init__(self, flow: Flow, exits: int, *, tracked: bool) -> None:
         self.flow = flow
@@ -34,11 +36,21 @@ class OpenRequest:
             self.finish = [math.nan] * len(flow.workers)
             self.named = set(flow.workers)
             self.gone: set[int] = set()
+            self.asked: set[int] = set()
             self.since = [flow.attempt] * len(flow.workers)
 
     def is_done(self, stage: int) -> bool:
         """Whether a task has ended."""
         return not math.isnan(self.finish[stage])
+
+    def conclude(self) -> None:
+        """A task has ended, whether or not its worker is there to say so, if all that take its output have."""
+        after, finish = self.flow.graph.workflow.successors, self.finish
+        for stage in reversed(self.flow.graph.workflow.topological_order):
+            if after[stage] and not (self.left >> stage & 1 or self.is_done(stage)):
+                ends = [finish[next_] for next_ in after[stage]]
+                if not any(map(math.isnan, ends)):
+                    finish[stage] = min(ends)
 
     def lose(self, worker: int) -> None:
         """A worker is lost, and with it its tasks and what they put out."""

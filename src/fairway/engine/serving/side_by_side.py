@@ -52,7 +52,7 @@ class SideBySide(Station):
     `awaiting` are those of them that wait for copies of their models, the one that has waited longest first.
     """
 
-    __slots__ = ("_shared", "awaiting", "beside", "cpus", "free_cpu", "free_gpu", "slices")
+    __slots__ = ("awaiting", "beside", "cpus", "free_cpu", "free_gpu", "slices")
 
     def __init__(
         self,
@@ -97,10 +97,8 @@ class SideBySide(Station):
 
     # Tasks start
 
-    def _start_next(self) -> None:
-        if not self._shared:
-            super()._start_next()
-            return
+    def _start_beside_each_other(self) -> None:
+        """Let the first tasks start whose shares are free, one after the other."""
         while (task := self.queue.first()) is not None:
             cpu, gpu = self._share(task)
             if cpu > self.free_cpu or gpu > self.free_gpu or not self._start_beside(task, cpu, gpu):
@@ -174,10 +172,8 @@ class SideBySide(Station):
 
     # Tasks end
 
-    def _task_done(self, event: TaskDone) -> None:
-        if not self._shared:
-            super()._task_done(event)
-            return
+    def _task_beside_done(self, event: TaskDone) -> None:
+        """A task that ran on a share of the worker has ended, and those that ran with it."""
         ended = self.beside.pop(event.run, None)
         if ended is None:
             return  # from before this worker was lost and came back

@@ -12,9 +12,10 @@ from fairway.place.graph import TaskGraph
 class StageFacts:
     """By stage: its seconds on one worker, its upward rank, its models, and whose output it takes, as bits.
 
-    `entries` are the stages that take the request itself; `exits` those whose output no stage takes, as bits; `after`
-    those that take the output of a stage. `batches` are those of its stages (`batch_rule`), None if all run alone.
-    `shares` are the CPUs and slices that stages hold on a divided worker; None if each has the whole worker.
+    `entries` are the stages that take the request itself; `exits` those whose output the reply needs, as bits: all that
+    no stage takes from, and others that are returned too; `after` those that take the output of a stage. `batches` are
+    those of its stages (`batch_rule`), None if all run alone. `shares` are the CPUs and slices that stages hold on a
+    divided worker; None if each has the whole worker.
     """
 
     seconds: list[float]

@@ -65,6 +65,7 @@ class Station(Residency):
         "_patience",
         "_prefetches",
         "_run",
+        "_shared",
         "_watches_time",
         "due",
         "load",
@@ -90,6 +91,7 @@ class Station(Residency):
         self.load = OwnLoad(rules.running_load)
         self.running: Task | None = None
         self.due = math.inf
+        self._shared = False  # whether several tasks run beside each other (`side_by_side`)
         self._watches_time = watches_time
         self._overtakes = rules.overtakes
         self._patience = rules.patience
@@ -113,7 +115,7 @@ class Station(Residency):
 
     def _enqueue(self, task: Task, ready: bool) -> None:
         self.queue.join(task, ready)
-        self.load.enqueue(self._load_of(task))
+        self.load.enqueue(self._load_of(task) if self._shared else task.seconds)
         self._row_changed = True
 
     def _drop(self, tasks: Iterable[Task]) -> None:
@@ -178,11 +180,12 @@ class Station(Residency):
 
     def _begin(self, task: Task) -> None:
         """Let a task run whose models are there."""
+        now, seconds = self.now, task.seconds
         self.running = task
-        self.load.start(task.seconds, self.now, task.seconds)
+        self.load.start(seconds, now, seconds)
         self._row_changed = True
         if self._watches_time:
-            self.due = self._overdue()
+            self.due = now + 2.0 * max(self.load.busy_until - now, _LEAST_OVERRUN_SECONDS)  # `_overdue` without a call
         self._run_task(task)
 
     def _await_models(self, task: Task) -> None:
@@ -315,17 +318,21 @@ class Station(Residency):
         self._row_changed = True
         if self._watches_time:
             self._note_pace(task, self._began, event)
-            self._rest()
         if event.failed or task.mates:
             self._end(task, event.failed)
         else:  # by far the most
             self._pass_on(task)
 
     def _note_pace(self, task: Task, began: float, event: TaskDone) -> None:
-        """Take note of how long a task took; one that raised says nothing of that."""
-        if not event.failed:
-            known = event.seconds == event.seconds
-            self.load.ran(task.seconds, self.now - event.seconds if known else began, self.now)
+        """Take note of how long a task took, unless it raised, and rest."""
+        _, failed, seconds = event
+        now, pace = self.now, self.load.pace
+        if not failed and pace.ran(task.seconds, began if math.isnan(seconds) else now - seconds, now):
+            self.load.sum_up()
+        if pace.extra > 0 or self._keep_alive_seconds < math.inf:
+            self._rest()
+        else:  # by far the most
+            self.due = math.inf
 
     def _end(self, task: Task, failed: Mapping[int, str]) -> None:
         """A task has ended that failed, or ran with others."""

@@ -22,15 +22,16 @@ class Task:
 
     Inputs are bits of a whole number, by the stage that they come from. `turn` is when it got the accelerator, and
     `found` what it found in memory then (`messages`). `mates` are tasks that run together with this one; `seconds` is
-    then the time of all of them. One that is `dropped` runs for nothing. `batch` is what an engine has planned, with
-    its share of the worker. From its turn on, `waits_for` are models that have not come yet, and `run` is the number of
-    its run.
+    then the time of all of them. One that is `dropped` runs for nothing. `ended` is when it ended, once it has. `batch`
+    is what an engine has planned, with its share of the worker. From its turn on, `waits_for` are models that have not
+    come yet, and `run` is the number of its run.
     """
 
     __slots__ = (
         "arrived",
         "batch",
         "dropped",
+        "ended",
         "facts",
         "flow",
         "found",
@@ -61,6 +62,7 @@ class Task:
         self.place = -1
         self.priority = queued + patience * facts.ranks[stage] if patience else 0.0
         self.dropped = False
+        self.ended: float | None = None
         self.mates: tuple[Task, ...] = ()
         self.batch: BatchArrived | None = None
 

@@ -1,94 +1,113 @@
 """What a worker has of each request that comes by: tasks that wait or run here, and what has ended here.
 
-An output is kept until the reply, since it may be needed again when another worker is lost; or, where workers are not
-told of replies, until others have taken its place. Of the requests that are over, the last few are remembered: a
-message about one of them may still be on its way.
+An output is kept until the reply, since it may be needed again when another worker is lost; or, where workers do not
+hear of replies, until others have taken its place. Of the requests that are over, the last few are remembered: a
+message about one of them may still be on its way. So is the newest plan of a request that was planned again, since
+inputs that were sent by an older one may still come.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from fairway.engine.serving.flow import Flow
 from fairway.engine.serving.task_queue import Task
 
-KEPT_OUTPUTS = 64
-"""Of so many requests a worker keeps outputs, where it does not hear which of them are over."""
+KEPT_REQUESTS = 64
+"""Of so many requests a worker keeps outputs, or twice as many, where it does not hear which of them are over."""
 
 _MOST_OVER = 4096
-_NOTHING: dict[int, Flow] = {}
+_NOTHING: dict[int, Task] = {}
 
 
 class TasksHere:
-    """Tasks and outputs, by the key of their request and the number of their stage."""
+    """`tasks` by the key of their request and the number of their stage; those that have ended stand for their outputs.
 
-    __slots__ = ("_ended", "_most_ended", "_over", "_tasks")
+    `over` are requests that are over, `plans` the newest plans of those that were planned again. `has_let_go` says that
+    outputs went whose requests may still need them. As long as it is not `is_wary`, no worker was lost and no request
+    has ended before its tasks, so that whatever comes is wanted.
+    """
 
-    def __init__(self, most_ended: float = math.inf) -> None:
-        self._most_ended = most_ended
-        self._tasks: dict[int, dict[int, Task]] = {}
-        self._ended: dict[int, dict[int, Flow]] = {}
-        self._over: dict[int, None] = {}
+    __slots__ = ("_kept", "_most", "has_let_go", "is_wary", "over", "plans", "tasks")
+
+    def __init__(self, kept: float = math.inf) -> None:
+        self.over: dict[int, None] = {}
+        self.plans: dict[int, Flow] = {}
+        self.tasks: dict[int, dict[int, Task]] = {}
+        self.has_let_go = False
+        self.is_wary = False
+        self._kept = kept
+        self._most = 2 * kept
 
     def __bool__(self) -> bool:
-        return bool(self._tasks or self._ended)
+        return bool(self.tasks or self.plans)
 
     def get(self, key: int, stage: int) -> Task | None:
-        """The task of a stage, if it waits or runs here."""
-        tasks = self._tasks.get(key)
+        """The task of a stage, if it waits or runs here, or has ended here and its output is here."""
+        tasks = self.tasks.get(key)
         return None if tasks is None else tasks.get(stage)
 
-    def of(self, key: int) -> Iterable[Task]:
-        """All tasks of a request that wait or run here."""
-        return self._tasks.get(key, {}).values()
+    def of(self, key: int) -> list[Task]:
+        """All tasks of a request, those that have ended too."""
+        return list(self.tasks.get(key, _NOTHING).values())
 
     def add(self, task: Task) -> None:
         """A task has come."""
         key = task.flow.request.key
-        tasks = self._tasks.get(key)
-        if tasks is None:
-            self._tasks[key] = {task.stage: task}
-        else:
+        tasks = self.tasks.get(key)
+        if tasks is not None:
             tasks[task.stage] = task
+            return
+        self.tasks[key] = {task.stage: task}
+        if len(self.tasks) > self._most:
+            self._let_go_of_ended()
+            self._most = 2 * max(self._kept, len(self.tasks))  # so that it is rare, however many tasks wait here
 
     def remove(self, task: Task) -> None:
         """A task is here no more, if it was."""
         key = task.flow.request.key
-        tasks = self._tasks.get(key)
-        if tasks is not None and tasks.pop(task.stage, None) is not None and not tasks:
-            del self._tasks[key]
+        tasks = self.tasks.get(key)
+        if tasks is not None and tasks.get(task.stage) is task:
+            del tasks[task.stage]
+            if not tasks:
+                del self.tasks[key]
 
-    def end(self, task: Task) -> None:
-        """A task has ended here: its output stays, unless nobody waits for it."""
-        self.remove(task)
-        if not task.dropped:
-            ended = self._ended
-            ended.setdefault(task.flow.request.key, {})[task.stage] = task.flow
-            if len(ended) > self._most_ended:
-                del ended[next(iter(ended))]
+    def follow(self, flow: Flow) -> None:
+        """Take note of the newest plan of a request."""
+        key = flow.request.key
+        known = self.plans.get(key)
+        if key not in self.over and (known is None or flow.attempt > known.attempt):
+            self.plans[key] = flow
+            self.is_wary = True
 
-    def ended(self, key: int, stage: int) -> Flow | None:
-        """The plan by which a task has ended here; its output is here, too."""
-        return self._ended.get(key, _NOTHING).get(stage)
+    def newest(self, flow: Flow) -> Flow:
+        """A plan, or the one that has taken its place since."""
+        known = self.plans.get(flow.request.key)
+        return flow if known is None or known.attempt <= flow.attempt else known
 
-    def is_over(self, key: int) -> bool:
-        """Whether a request is known to be over."""
-        return key in self._over
-
-    def close(self, key: int) -> Iterable[Task]:
-        """A request is over: nothing of it stays. Its tasks, which are nobody's now."""
-        self._over[key] = None
-        if len(self._over) > _MOST_OVER:
-            del self._over[next(iter(self._over))]
+    def close(self, key: int) -> list[Task]:
+        """A request is over: nothing of it stays; the tasks of it that were here."""
+        self.is_wary = True
+        self.over[key] = None
+        if len(self.over) > _MOST_OVER:
+            del self.over[next(iter(self.over))]
         return self._let_go(key)
 
     def let_go(self, concerned: Callable[[Flow], bool]) -> list[Task]:
         """Let go of all that is here of some requests; their tasks."""
-        keys = [key for key, outputs in self._ended.items() if any(map(concerned, outputs.values()))]
-        keys += [key for key, tasks in self._tasks.items() if any(concerned(task.flow) for task in tasks.values())]
-        return [task for key in dict.fromkeys(keys) for task in self._let_go(key)]
+        flows = {key: next(iter(tasks.values())).flow for key, tasks in self.tasks.items()}
+        keys = [key for key, flow in {**self.plans, **flows}.items() if concerned(flow)]
+        return [task for key in keys for task in self._let_go(key)]
 
-    def _let_go(self, key: int) -> Iterable[Task]:
-        self._ended.pop(key, None)
-        return self._tasks.pop(key, {}).values()
+    def _let_go_of_ended(self) -> None:
+        """Let go of the requests that came first, if all of their tasks here have ended."""
+        excess = len(self.tasks) - self._kept
+        ended = [key for key, tasks in self.tasks.items() if all(task.ended is not None for task in tasks.values())]
+        for key in ended[: int(excess)]:
+            del self.tasks[key]
+            self.has_let_go = True
+
+    def _let_go(self, key: int) -> list[Task]:
+        self.plans.pop(key, None)
+        return list(self.tasks.pop(key, _NOTHING).values())

@@ -258,13 +258,40 @@ class PeerJoined(NamedTuple):
 
 
 class StageDone(NamedTuple):
-    """To the ingress: a worker has finished a task of an attempt at a request, at this time."""
+    """To the ingress: a worker has finished a task of an attempt at a request, at this time.
+
+    It hears of those whose outputs the reply needs when they end, and of all others when it asks.
+    """
 
     key: int
     stage: int
     worker: int
     attempt: int
     finished: float
+
+    @property
+    def cause(self) -> str:
+        """The request."""
+        return f"request {self.key}"
+
+
+class ProgressAsked(NamedTuple):
+    """From the ingress, after a loss: which tasks of the request have ended here?"""
+
+    key: int
+    ingress: int
+
+    @property
+    def cause(self) -> str:
+        """The request."""
+        return f"request {self.key}"
+
+
+class ProgressTold(NamedTuple):
+    """To the ingress: a `StageDone` has been sent for every task of the request that has ended at this worker."""
+
+    key: int
+    worker: int
 
     @property
     def cause(self) -> str:
@@ -301,7 +328,7 @@ class StageStuck(NamedTuple):
 
 
 class OutputGone(NamedTuple):
-    """To the ingress: a worker has not, or not any more, what a task put out that should be sent again."""
+    """To the ingress: a worker has not, or not any more, what a task put out, and no such task that is still to end."""
 
     key: int
     stage: int
@@ -367,6 +394,8 @@ Event: TypeAlias = (
     | PeerLost
     | PeerJoined
     | StageDone
+    | ProgressAsked
+    | ProgressTold
     | StageMoved
     | StageStuck
     | OutputGone

@@ -18,6 +18,8 @@ from fairway.engine.serving.messages import (
     InputsArrived,
     OutputGone,
     PeerCopies,
+    ProgressAsked,
+    ProgressTold,
     Replanned,
     SendAgain,
     StageDone,
@@ -31,7 +33,7 @@ from fairway.place.plan import Request
 
 _KINDS = (
     InputsArrived, StageDone, StageMoved, StageStuck, OutputGone, Replanned, SendAgain, Forget, BatchArrived, BatchDone,
-    Warm, PeerCopies,
+    Warm, PeerCopies, ProgressAsked, ProgressTold,
 )  # fmt: skip
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 _WITH_FLOW = {InputsArrived, Replanned, SendAgain}

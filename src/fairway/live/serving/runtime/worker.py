@@ -101,6 +101,7 @@ class ServingWorker:
                 epoch=epoch,
                 most_attempts=_MOST_ATTEMPTS,
                 batches=batches_of(workflows),
+                returned={graph: frozenset(workflow.exits) for graph, workflow in workflows.items()},
                 desk=desk_options(schedule, fleet, workflows, took, plans=self._plans),
             ),
         )
