@@ -15,7 +15,7 @@ from tests.figures import openb_nodes, openb_pods
 HEADER = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
 )
-NEVER = "never scheduled, so that nobody knows how long it would have run"
+NEVER = "never scheduled, so how long it would have run is not known"
 
 
 def test_pods_become_jobs_with_their_part_of_a_gpu_and_the_models_they_accept() -> None:

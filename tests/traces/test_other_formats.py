@@ -44,7 +44,7 @@ def test_philly_adds_up_the_attempts_of_a_job() -> None:
 
 def test_philly_reports_the_jobs_whose_length_is_unknown() -> None:
     good = attempt("2017-10-07 01:04:22", "2017-10-07 01:05:22", 1)
-    unknown = "an attempt without a start or an end, so that nobody knows how long it ran"
+    unknown = "an attempt without a start or an end, so how long it ran is not known"
     log: list[tuple[object, str]] = [
         (philly("a", None), "never started"),
         (philly("b", []), "never started"),
@@ -146,7 +146,7 @@ def test_pai_counts_percent_of_gpus_with_and_without_a_header() -> None:
         )
         assert trace.skipped == (
             SkippedRow(4 + offset, "asks for no GPU"),
-            SkippedRow(5 + offset, "without a start or an end, so that nobody knows how long it runs"),
+            SkippedRow(5 + offset, "without a start or an end, so how long it runs is not known"),
             SkippedRow(6 + offset, "ended no later than it started"),
         )
 

@@ -134,7 +134,7 @@ def shares_fit(trial: Trial) -> None:
 
 
 def jobs_run_where_they_can(trial: Trial) -> None:
-    """Nobody gets time where its rate is 0 or its gang does not fit, or beside a job that it cannot share with."""
+    """No job gets time where its rate is 0 or its gang does not fit, or beside a job that it cannot share with."""
     decision, problem = trial.decision, trial.problem
     usable = problem.runnable[decision.first].copy()
     sharing = {} if problem.shareable is None else _pair_rates(problem.shareable)

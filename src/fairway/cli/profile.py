@@ -143,7 +143,7 @@ def _samples(profiler: Profiler, file: Path | None, path: str | None) -> dict[st
 
 @contextmanager
 def _progress(*, shown: bool) -> Iterator[Progress]:
-    """Something to tell progress to: a bar on standard error where somebody would see it."""
+    """Something to tell progress to: a bar on standard error where that is a terminal."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

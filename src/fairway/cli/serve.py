@@ -111,7 +111,7 @@ def serve(
     key: Key = None,
     plain_text: PlainText = False,
     no_token: Annotated[
-        bool, typer.Option("--no-token", help="Answer everybody who reaches it.", rich_help_panel=_SERVICE)
+        bool, typer.Option("--no-token", help="Answer whoever reaches it.", rich_help_panel=_SERVICE)
     ] = False,
     traces: Annotated[
         str | None,

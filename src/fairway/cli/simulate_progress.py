@@ -25,7 +25,7 @@ def _jobs_by_day(now: float) -> str:
 def watching(
     labels: Sequence[str], jobs: int, *, shown: bool = True, told: Callable[[float], str] = _jobs_by_day
 ) -> Iterator[Watcher]:
-    """A watcher that shows bars while the block runs, or one that shows nothing where nobody would see them.
+    """A watcher that shows bars while the block runs, or one that shows nothing where there is no terminal.
 
     `told` says what is counted, and the virtual time in a fitting unit.
     """

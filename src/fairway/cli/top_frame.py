@@ -95,7 +95,7 @@ def _teams(workers: Sequence[Worker], jobs: Mapping[str, Job]) -> Table:
     waiting = Counter(job.team or "" for job in jobs.values() if job.state == "queued")
     table = Table("team", "workers", "", "waiting", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     names = sorted({*held, *waiting})
-    if names == [""]:  # nobody uses teams
+    if names == [""]:  # no job has a team
         return table
     for name in names:
         part = held[name] / len(workers) if workers else 0.0

@@ -1,4 +1,4 @@
-"""How fast two jobs run while they share, when nobody has measured it: the throughput estimator.
+"""How fast two jobs run while they share, when it was not measured: the throughput estimator.
 
 Reference job types are measured with each other. A new job is measured next to a few of them; what it keeps of its own
 rate next to the others is completed from the references (`completion`), and the reference whose fractions are the most

@@ -1,7 +1,7 @@
 """How fast each job type runs on each accelerator type: alone, spread over nodes, and sharing with another job.
 
 A table is built once from rows and never changes. A rate is the steps per second of a whole gang of `scale_factor`
-workers of one type; 0 says that the job cannot run there, while a rate that nobody measured has no row at all. Only
+workers of one type; 0 says that the job cannot run there, while a rate that was not measured has no row at all. Only
 gangs of equal size share their workers, and only two at a time (Gavel §3.1).
 """
 

@@ -35,7 +35,7 @@ class KnownTokens:
         self._found: dict[bytes, tuple[float, Token]] = {}
 
     async def find(self, secret: str) -> Token | None:
-        """Whose token this is; None if it is nobody's, or was revoked."""
+        """Whose token this is; None if it is unknown, or was revoked."""
         digest = sha256(secret.encode("utf-8", "surrogatepass")).digest()
         until, token = self._found.get(digest, (0.0, None))
         if token is not None and time.monotonic() < until:

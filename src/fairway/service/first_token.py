@@ -1,6 +1,6 @@
 """The files by which people on this machine find the service: `token` with an admin's token, and `address`.
 
-Whoever may read the directory of an installation owns it; the token file lets its owner in and nobody else, and is at
+Whoever may read the directory of an installation owns it; the token file lets its owner in and no other user, and is at
 no moment readable by others.
 """
 

@@ -107,7 +107,7 @@ class Timed:
 
 
 def _method(scope: Scope) -> str:
-    """The method; those that nobody has would make a series each."""
+    """The method; unknown ones would make a series each."""
     method: str = scope["method"]
     return method if method in {"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"} else "other"
 

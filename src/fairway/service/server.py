@@ -1,7 +1,7 @@
 """Serves an application over HTTP: on one address, with TLS if asked for, until SIGINT or SIGTERM.
 
-Tokens would be readable on the way where there is no TLS, so without it only this machine is served, unless somebody
-insists.
+Tokens would be readable on the way where there is no TLS, so without it only this machine is served, unless the
+operator insists.
 """
 
 from __future__ import annotations

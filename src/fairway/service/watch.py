@@ -1,6 +1,6 @@
 """Tells listeners what happens to jobs: one task asks the store a few times a second, for all of them together.
 
-It runs while somebody listens. Listeners of all jobs are told of changes of state, those of one job also of its
+It runs while there are listeners. Listeners of all jobs are told of changes of state, those of one job also of its
 progress. Each has room for so many events that it has not taken; who falls further behind is dropped, and told so. A
 listener whose token was revoked is let go within a second or so.
 
@@ -53,7 +53,7 @@ def event_text(kind: str, data: str, number: int | None = None) -> bytes:
 
 @dataclass(eq=False)
 class Listener:
-    """Somebody who wants to hear of all jobs, those of one team or one job.
+    """A client that wants to hear of all jobs, those of one team or one job.
 
     Of one job it is first told how it stands, then of changes, and with `progress` of that too; with `until_end` it is
     let go when the job has ended.
@@ -162,7 +162,7 @@ class Watch:
             self._sees_all = False
 
     def close(self) -> None:
-        """Let everybody go, since the service stops."""
+        """Let all listeners go, since the service stops."""
         self._closed = True
         for listener in list(self._listeners):
             self._let_go(listener)
@@ -188,7 +188,7 @@ class Watch:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _look_around(self) -> None:
-        """Note how things stand, without telling anybody."""
+        """Note how things stand, without telling any listener."""
         now = time.time()
         changes = await to_thread.run_sync(self._store.read, changes_since, now - _SWEEP_BACK_SECONDS)
         self._seen = {change.number: change for change in changes}
@@ -196,7 +196,7 @@ class Watch:
         self._sees_all = True
 
     async def _poll(self) -> None:
-        """Ask once for everybody."""
+        """Ask once for all listeners."""
         now = time.time()
         everything, present = self._sees_all, list(self._listeners)
         sweeps = everything and now - self._swept >= _SWEEP_EVERY_SECONDS

@@ -133,7 +133,7 @@ def _at_once(runs: Sequence[Simulation[Record_co]], processes: int, watcher: Wat
             positions = {pool.submit(_work, position, run): position for position, run in enumerate(runs)}
         return _collect(positions, set(multiprocessing.active_children()) - others, news, watcher)
     except BaseException as error:
-        for child in set(multiprocessing.active_children()) - others:  # nobody waits for the other runs any more
+        for child in set(multiprocessing.active_children()) - others:  # the results of the other runs are of no use
             child.terminate()
         if isinstance(error, BrokenProcessPool):
             raise _killed() from None
@@ -189,7 +189,7 @@ def _start_worker(news: SimpleQueue[News]) -> None:
 
 
 def _leave_with_parent() -> None:
-    """End this process when the one that asked is gone, however it went; nobody would take the result."""
+    """End this process when the one that asked is gone, however it went; its result would be of no use."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -181,7 +181,7 @@ def _typed(job: TraceJob, rates: _Rates) -> Submission:
         spread = _only(spread, job.accelerators) if spread is not None else None
     steps, duration = job.total_steps, job.duration_seconds
     if steps is None and duration is None:
-        raise InputError("neither steps nor a duration given, so that nobody knows how long it is; add one of them")
+        raise InputError("neither steps nor a duration given, so how long it is is not known; add one of them")
     if steps is None:
         assert duration is not None
         if gang.reference is None:
@@ -198,7 +198,7 @@ def _typed(job: TraceJob, rates: _Rates) -> Submission:
 
 def _untyped(job: TraceJob, cluster: Cluster) -> Submission:
     if job.duration_seconds is None:
-        raise InputError("neither a job type nor a duration given, so that nobody knows how long it is; add one")
+        raise InputError("neither a job type nor a duration given, so how long it is is not known; add one")
     throughputs = dict.fromkeys(cluster.types, 1.0)
     if job.accelerators is not None:
         throughputs = _only(throughputs, job.accelerators)

@@ -103,7 +103,7 @@ def change_job(
     To run, a job needs a lease that is held for it; that begins an attempt, which ends as the job leaves its workers.
     Back in the queue, the attempt counts as preempted if the job was being preempted, as failed if there is an exit
     code, and as lost otherwise. Returns False, and changes nothing, if `lease` is not the one that the job runs under.
-    `ended_at` is when its processes ended, if that was before anybody could write it down.
+    `ended_at` is when its processes ended, if that was before the controller could write it down.
     """
     if state is JobState.RUNNING:
         if lease is None:
@@ -138,7 +138,7 @@ def change_job(
 def run_jobs(connection: Connection, under: Mapping[str, int], *, at: float, started_at: float | None = None) -> None:
     """Move many jobs to running at once, each under a lease that is held for it, such as all those of a round.
 
-    `started_at` is when their processes started, if that was before anybody could write it down.
+    `started_at` is when their processes started, if that was before the controller could write it down.
     """
     start = at if started_at is None else started_at
     names = list(under)

@@ -1,7 +1,7 @@
 """Leases: who may run on which workers. Two never hold the same worker, and a number is never used twice.
 
-A lease is planned when the engine grants it, and holds its workers once those before it have let go of them; where
-nobody holds them, both happen at once. What comes late about a lease that has ended changes nothing, and the operation
+A lease is planned when the engine grants it, and holds its workers once those before it have let go of them; where no
+lease holds them, both happen at once. What comes late about a lease that has ended changes nothing, and the operation
 says so by returning False.
 """
 

@@ -10,7 +10,7 @@ import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 _TURN = 0x666169727761
-"""Which advisory lock: any number will do that nobody else uses in the same database."""
+"""Which advisory lock: any number will do that no other program uses in the same database."""
 
 _CONNECT_SECONDS = 5
 

@@ -15,7 +15,7 @@ class JobRecord:
 
     `number` is its place in the order of submission. `attempts` counts the times that its processes were started,
     `failures` those that failed. `steps` is what it was submitted with, `steps_left` what is left of them by the last
-    report, `checkpoint_steps_left` what was left when its last checkpoint was saved; None where nobody said.
+    report, `checkpoint_steps_left` what was left when its last checkpoint was saved; None where that was not reported.
     `reason_code` and `reason` say why it waits, or why it ended.
     """
 

@@ -1,6 +1,6 @@
-"""Tokens: who may do what. Only a digest of a token is kept, so that a copy of the store lets nobody in.
+"""Tokens: who may do what. Only a digest of a token is kept, so that a copy of the store lets no one in.
 
-A token is 256 random bits, which nobody can guess; a plain SHA-256 is therefore enough, and a slow hash as for
+A token is 256 random bits, which cannot be guessed; a plain SHA-256 is therefore enough, and a slow hash as for
 passwords would only make every request slow.
 """
 
@@ -66,7 +66,7 @@ def create_token(
 
 
 def find_token(connection: Connection, secret: str) -> Token | None:
-    """Whose token this is; None if it is nobody's, or was revoked."""
+    """Whose token this is; None if it is unknown, or was revoked."""
     row = connection.execute(_VALID, {"digest": _digest(secret)}).one_or_none()
     return None if row is None else Token(*row)
 

@@ -23,7 +23,7 @@ T = TypeVar("T")
 _Answer: TypeAlias = tuple[Any, BaseException | None]
 
 _MOST = 512
-"""Operations in one transaction: enough for any crowd, few enough that nobody waits long."""
+"""Operations in one transaction: enough for any crowd, few enough that no client waits long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A pod asks for `num_gpu` GPUs; one that asks for a single GPU may want only `gpu_milli` thousandths of it. `gpu_spec`
 names the models it accepts, as in `V100M16|V100M32`. It ran from `scheduled_time` to `deletion_time`. Pods without a
-GPU, and those that were never scheduled, whose running time nobody knows, are skipped.
+GPU, and those that were never scheduled, whose running time is not known, are skipped.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _job(cells: Cells) -> TraceJob:
     if gpus == 0:
         raise InputError(NO_GPU)
     if optional(cells, "scheduled_time") is None:
-        raise InputError("never scheduled, so that nobody knows how long it would have run")
+        raise InputError("never scheduled, so how long it would have run is not known")
     duration = number_in(cells, "deletion_time") - number_in(cells, "scheduled_time")
     if duration <= 0:
         raise InputError("deleted no later than scheduled")

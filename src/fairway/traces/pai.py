@@ -95,7 +95,7 @@ def _job(cells: Cells) -> TraceJob:
     if optional(cells, "plan_gpu") is None or number_in(cells, "plan_gpu", at_least=0) == 0:
         raise InputError(NO_GPU)
     if optional(cells, "start_time") is None or optional(cells, "end_time") is None:
-        raise InputError("without a start or an end, so that nobody knows how long it runs")
+        raise InputError("without a start or an end, so how long it runs is not known")
     start, end = number_in(cells, "start_time", at_least=0), number_in(cells, "end_time")
     if end <= start:
         raise InputError("ended no later than it started")

@@ -89,7 +89,7 @@ def _job(entry: object) -> TraceJob:
 def _seconds(attempt: object) -> float:
     times = _object(attempt, "attempts")
     if _text(times, "start_time") is None or _text(times, "end_time") is None:
-        raise InputError("an attempt without a start or an end, so that nobody knows how long it ran")
+        raise InputError("an attempt without a start or an end, so how long it ran is not known")
     seconds = _time(times, "end_time") - _time(times, "start_time")
     if seconds < 0:
         raise InputError("an attempt ends before it starts")

@@ -7,7 +7,7 @@
         def unload(self, model): ...         # optional: before the model is let go
 
 Making one of the class, with whatever its constructor takes, says how it is used; calling that records one use of it.
-The constructor runs wherever somebody looks at the workflow, so it should do no more than keep what it is given. A
+The constructor runs wherever a program looks at the workflow, so it should do no more than keep what it is given. A
 class without `load` is plain code, and `__call__` gets no model. `load` may take a parameter `threads`: how many it may
 use.
 """
@@ -27,7 +27,7 @@ from fairway.workflows.compose import Call
 from fairway.workflows.model import GivenSeconds, Model, Stage
 
 UNMEASURED_SECONDS = 1e-3
-"""How long a stage is taken to run, where nobody has said or measured it."""
+"""How long a stage is taken to run, where it was neither given nor measured."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,7 +169,7 @@ def _group(table: FloatArray, merge: bool) -> tuple[IntArray, IntArray]:
 def _group_with_pairs(
     table: FloatArray, merge: bool, jobs: IntArray, pairs: Pairs, total: int
 ) -> tuple[IntArray, IntArray]:
-    """The same for jobs that share: they are alike only if they also are beside everybody else."""
+    """The same for jobs that share: they are alike only if they also are beside every other job."""
     hashes = _refine(_hashes(table), jobs, pairs, total)
     order = np.argsort(hashes)
     fresh = np.ones(len(order), dtype=bool)

@@ -111,7 +111,7 @@ def _fill_by_prices(
         exhausted |= gone
         caps, settled = higher, np.where(exhausted, shares, 0.0)
         time = np.where(frozen, np.maximum(1.0 - settled.sum(axis=1), 0.0), 1.0)
-        # Nobody holds on to a free type for the sake of what is only rounding of its level.
+        # No job holds on to a free type for the sake of what is only rounding of its level.
         left = np.maximum(np.einsum("ij,ij->i", classes.rates, shares - settled) - _ROUNDING * amounts * unit, 0.0)
         warm_prices = None
     value, factor = teams.root_level(amounts), min(affordable.stretched.level, 1.0)
@@ -132,7 +132,7 @@ def _while_nobody_is_capped(market: Market, teams: Teams, caps: FloatArray, unit
 
 def _fill_by_programs(program: Program, teams: Teams, unit: FloatArray) -> tuple[Solution, FloatArray]:
     """Rise by rise, each a linear program; where the solver is at its end before the last, the solution says so."""
-    # Nobody has a cap until it is stuck: a bound that is out of reach stands for that.
+    # No job has a cap until it is stuck: a bound that is out of reach stands for that.
     caps = np.full_like(unit, 1e9 * float((program.classes.fastest / unit).max()))
     level, amounts = 0.0, np.zeros_like(unit)
     first: tuple[float, FloatArray] | None = None

@@ -8,7 +8,7 @@
 
 The best allocation is rarely unique, and the exact solvers answer with a corner of what is best: few jobs change their
 type. The original implementation of Gavel's policies (§4) asks an interior-point solver, whose answer is far from all
-corners, so that everybody has a bit of everything that costs nothing, and its round mechanism (§5) then behaves
+corners, so that every job has a bit of everything that costs nothing, and its round mechanism (§5) then behaves
 differently. Which answer it is depends on the path. This follows the same path: the homogeneous self-dual embedding
 with Mehrotra's predictor and corrector, from the least-squares start and with the step rules that Domahidi, Chu and
 Boyd describe ("ECOS: an SOCP solver for embedded systems", ECC 2013), for linear programs only.

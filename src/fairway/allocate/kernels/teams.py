@@ -110,8 +110,8 @@ class _Rule:
         weight = (team.times * team.weights)[order]
         filled = np.cumsum((team.times * self._tops)[order])
         self._full = full[order]
-        self._held = np.concatenate([[0.0], filled])  # by those who are full before each step
-        self._open = weight.sum() - np.concatenate([[0.0], np.cumsum(weight)])  # the weight of those who are not
+        self._held = np.concatenate([[0.0], filled])  # by members that are full before each step
+        self._open = weight.sum() - np.concatenate([[0.0], np.cumsum(weight)])  # the weight of those that are not
         self._at_full = filled + self._open[1:] * self._full
 
     def divide(self, total: float, amounts: FloatArray) -> None:

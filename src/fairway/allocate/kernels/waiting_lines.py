@@ -73,7 +73,7 @@ def queue_up(seconds: FloatArray, scale_factors: IntArray, workers: IntArray) ->
 def line_up(positions: IntArray, scale_factors: IntArray, workers: int) -> tuple[list[list[int]], BoolArray]:
     """The workers of one type, counted from 0, that each job of its queues waits for, and which jobs start now.
 
-    Layer by layer from the front, each in order of arrival. A gang takes workers that nobody uses before it, if there
+    Layer by layer from the front, each in order of arrival. A gang takes workers that no job uses before it, if there
     are enough: then it starts now. Otherwise it waits, as far as possible, for workers that are in use anyway.
     """
     gangs: list[list[int]] = [[] for _ in positions]
@@ -99,7 +99,7 @@ def line_up(positions: IntArray, scale_factors: IntArray, workers: int) -> tuple
 def _layers(seconds: FloatArray, scale_factors: IntArray, workers: IntArray) -> _Layers:
     """As many layers of each type as the best queues can need.
 
-    Nobody need be in layer k while there is room for it in layer k - 1. With one worker per job, all layers but one are
+    No job need be in layer k while there is room for it in layer k - 1. With one worker per job, all layers but one are
     therefore full, and ceil(total / N_j) of them hold everyone. With gangs, any two layers hold more than N_j workers
     (else they could be one), which makes the number of layers less than 2 * total / N_j.
     """

@@ -24,7 +24,7 @@ from fairway.allocate.problem import Problem
 class AlloX:
     """Minimise sum_i (position_i * seconds_i + elapsed_i), with positions counted from the end of a queue.
 
-    The sum runs over the jobs that have a place: running jobs (position 1, nobody waits for them) and those that can
+    The sum runs over the jobs that have a place: running jobs (position 1, no job waits for them) and those that can
     run on workers that are free. `details` holds that place as `assignment`, [job, type, position], and worker by
     worker as `workers`, [job, worker, position], with workers counted through the types in the order of their names.
     The agnostic variant takes every job to run at its mean rate wherever it can run; so does its objective.
@@ -77,7 +77,7 @@ def _start(gangs: WholeGangs, columns: IntArray, positions: IntArray) -> list[li
     for column in np.argsort(problem.types).tolist():
         hold = np.flatnonzero(running == column)
         wait = np.flatnonzero((columns == column) & (running < 0))
-        # Those who run already have the first workers of the type, one after the other.
+        # Jobs that run already have the first workers of the type, one after the other.
         ends = before + np.cumsum(sizes[hold])
         for job, end in zip(hold.tolist(), ends.tolist(), strict=True):
             places += [[problem.ids[job], worker, 1] for worker in range(end - int(sizes[job]), end)]

@@ -1,4 +1,4 @@
-"""First in, first out: whole gangs in order of arrival, nobody overtakes.
+"""First in, first out: whole gangs in order of arrival, none overtakes another.
 
 Decides from the order of arrival, the rates and the free workers (Gavel §4.2, as the greedy of its implementation). The
 first job that could run in this cluster but finds no room now stops the queue; a job that can run nowhere is passed

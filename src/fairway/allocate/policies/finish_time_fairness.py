@@ -1,4 +1,4 @@
-"""Finish-time fairness: nobody should finish much later than on an equal share of the cluster (Themis; Gavel §4.2)."""
+"""Finish-time fairness: no job should finish much later than on an equal share of the cluster (Themis; Gavel §4.2)."""
 
 from __future__ import annotations
 

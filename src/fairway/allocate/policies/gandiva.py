@@ -1,4 +1,4 @@
-"""Gandiva: pairs drawn at random share when the jobs do not all fit, and everybody gets the same time.
+"""Gandiva: pairs drawn at random share when the jobs do not all fit, and every job gets the same time.
 
 Decides from the counts, the scale factors and a seed (Gandiva, OSDI'18, as the baseline of Gavel §7). While all jobs
 fit at once, each has its isolated share. Otherwise jobs of equal scale factor are drawn into pairs; time is split

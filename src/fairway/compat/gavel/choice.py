@@ -109,7 +109,7 @@ def _place(
 ) -> tuple[int, int]:
     """Give workers of type j to the picked rows, the largest gangs first.
 
-    Among gangs of one size, those that ran here in the last round keep their workers unless somebody larger took one;
+    Among gangs of one size, those that ran here in the last round keep their workers unless a larger one took them;
     then the others take what is free. A row that no decision has seen gets none.
     """
     base = 0

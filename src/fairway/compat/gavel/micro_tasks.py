@@ -1,9 +1,9 @@
-"""The world of the original simulator: what happens to those who run, round by round (Gavel §7, its implementation).
+"""The world of the original simulator: what happens to jobs that run, round by round (Gavel §7, its implementation).
 
 In a round, whoever was placed does as many whole steps as fit into it, or as it has left; the round is over when the
 last of them is done, which is a bit before its time. Who is done earlier leaves its workers idle until then; two that
-share are done together. The time that counts runs from the end of the round before, even where nobody ran in between.
-A gang splits its steps among its workers, and where somebody gets none, the round was in vain; a job that fails five
+share are done together. The time that counts runs from the end of the round before, even where no job ran in between.
+A gang splits its steps among its workers, and where one of them gets none, the round was in vain; a job that fails five
 times in a row is dropped, with no completion time. Jobs that come during a round wait for its end.
 """
 
@@ -47,7 +47,7 @@ class MicroTasks:
         self._steps_left, self._finish = np.zeros(jobs), np.full(jobs, np.nan)
         self._failures = np.zeros(jobs, dtype=np.int64)
         self.rounds = 0
-        """Rounds in which somebody ran."""
+        """Rounds in which a job ran."""
         self.worker_seconds = 0.0
         """The time that counts, of all workers together."""
 

@@ -56,7 +56,7 @@ class OriginalFifo:
         return _whole_gangs(self.name, problem, columns.items(), pairs)
 
     def _replace_finished(self, problem: Problem, queue: list[int], room: dict[int, int]) -> None:
-        """Go through those who had workers, in order of arrival; the head of the queue follows whoever is gone.
+        """Go through the jobs that had workers, in order of arrival; the head of the queue follows whoever is gone.
 
         Whether it fits is judged by what those before have left, not by what is free.
         """
@@ -94,7 +94,7 @@ class OriginalFifo:
         room[column] -= int(problem.scale_factors[job])
 
     def _share(self, problem: Problem, queue: list[int], columns: dict[int, int]) -> list[tuple[int, int, int]]:
-        """Let those who wait join the best host; the first without one ends it."""
+        """Let jobs that wait join the best host; the first without one ends it."""
         sharing = Sharing(problem)
         alone_on = np.full(len(problem), -1, dtype=np.int64)
         alone_on[list(columns)] = list(columns.values())
@@ -112,7 +112,7 @@ class OriginalFifo:
 class OriginalGandiva:
     """Pairs drawn at random when the jobs do not all fit; time is split equally over the pairs and who is left.
 
-    A pair stays together while both are here and it can share on every type with gains of at least 1 in all; everybody
+    A pair stays together while both are here and it can share on every type with gains of at least 1 in all; every job
     else is drawn anew. A pair that cannot share has its part of the time all the same, in vain.
     """
 

@@ -132,7 +132,7 @@ class Ingress:
             self._send_inputs(engine, request, stage)
 
     def cancelled(self, engine: ServingEngine, event: Cancelled) -> None:
-        """Nobody waits for a request any more: all drop what they hold of it."""
+        """A client waits for its request no more: all workers drop what they hold of it."""
         request = self.open.get(event.key)
         if request is not None:
             self._close(engine, request)

@@ -61,7 +61,7 @@ class OpenRequest:
 
         A task that has not ended, if its worker is gone; and one that has, if its worker is gone with its output and
         a task that takes this output has not ended or has to be repeated itself. That one may have its input already,
-        but nobody is left to say so; inputs that come twice do no harm.
+        but no worker is left to say so; inputs that come twice do no harm.
         """
         workflow = self.flow.graph.workflow
         repeated: set[int] = set()

@@ -1,6 +1,6 @@
 """The tasks that wait at a worker, in the order in which they came, and those among them that can run.
 
-A task that takes the outputs of several others has its place from the first of them on, but holds nobody up: the next
+A task that takes the outputs of several others has its place from the first of them on, but holds no task up: the next
 task to run is the first whose inputs are all there (Compass, dispatcher). With `patience`, one with much work before
 its request's end lets others pass, as if it had come later by so many times that work; so none waits forever.
 Memory management looks at all of them in the order in which they came, complete or not.
