@@ -221,8 +221,8 @@ class Work:
 
     def _seconds_to_wait(self, session: Session) -> float:
         seconds = self._flushed + _FLUSH_SECONDS - time.monotonic()
-        due = session.scheduler.next_due()
-        return seconds if due is None else min(seconds, due - self._around.clock.today())
+        due = session.scheduler.seconds_until_due()
+        return seconds if due is None else min(seconds, due)
 
     def _goes_on(self) -> bool:
         return not self._course.over
