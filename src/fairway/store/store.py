@@ -15,6 +15,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from fairway.store.sqlite_files import StoreFiles
 from fairway.store.writer import GroupWriter, failure
 
 P = ParamSpec("P")
@@ -24,11 +25,13 @@ R = TypeVar("R")
 class Store:
     """An open store. Any thread may use it; made by `open_store`."""
 
-    def __init__(self, address: str, *, reading: Engine, writing: Engine) -> None:
+    def __init__(self, address: str, *, reading: Engine, writing: Engine, files: StoreFiles | None = None) -> None:
+        """With the `files` that it consists of, where it is not kept by a server."""
         self.address = address
         self._reading = reading
         self._writing = writing
-        self._writer = GroupWriter(writing)
+        self._files = files
+        self._writer = GroupWriter(writing, files)
 
     def write(
         self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs
@@ -50,9 +53,16 @@ class Store:
         except SQLAlchemyError as error:
             raise failure(error) from error
 
+    def check(self) -> None:
+        """Raise if the files of the store are not there any more, so that nothing can be written."""
+        if self._files is not None:
+            self._files.check()
+
     def close(self) -> None:
         """Finish what was begun and let go of the database."""
         self._writer.close()
+        if self._files is not None:
+            self._files.close()
         self._reading.dispose()
         self._writing.dispose()
 

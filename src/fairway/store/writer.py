@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from fairway.store.errors import StoreError
+from fairway.store.sqlite_files import StoreFiles
 
 T = TypeVar("T")
 _Answer: TypeAlias = tuple[Any, BaseException | None]
@@ -35,8 +36,9 @@ class _Work:
 class GroupWriter:
     """One thread that writes, started with the first operation."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, files: StoreFiles | None = None) -> None:
         self._engine = engine
+        self._files = files
         self._queue: SimpleQueue[_Work | None] = SimpleQueue()
         self._lock = Lock()
         self._thread: Thread | None = None
@@ -97,8 +99,14 @@ class GroupWriter:
 
     def _commit(self, group: list[_Work]) -> None:
         try:
+            if self._files is not None:
+                self._files.check()
             with self._engine.begin() as connection:
                 answers = _answers(connection, group)
+                if self._files is not None:
+                    self._files.count(connection)
+            if self._files is not None:
+                self._files.keep()
         except BaseException as error:  # nothing of the group is in the store, and everyone must hear of it
             answers = [(None, failure(error)) for _ in group]
         for work, (value, problem) in zip(group, answers, strict=True):

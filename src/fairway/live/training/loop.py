@@ -208,6 +208,7 @@ class Work:
         now = time.monotonic()
         if now - self._flushed >= _FLUSH_SECONDS:
             self._flushed = now
+            self._around.store.check()
             session.scheduler.flush_progress()
             session.look_for_cancels()
         if now - self._trimmed >= _TRIM_SECONDS:
