@@ -133,13 +133,14 @@ def test_a_store_whose_process_was_killed_has_lost_nothing(killed: Path) -> None
 def _damage_the_log(directory: Path) -> None:
     log = directory / "fairway.db-wal"
     content = bytearray(log.read_bytes())
-    content[len(content) // 2] ^= 0xFF
+    content[len(content.rstrip(b"\0")) // 2] ^= 0xFF
     log.write_bytes(content)
 
 
 def _cut_the_log(directory: Path) -> None:
     log = directory / "fairway.db-wal"
-    log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
+    content = log.read_bytes().rstrip(b"\0")
+    log.write_bytes(content[: len(content) // 2])
 
 
 def _remove_the_log(directory: Path) -> None:

@@ -5,6 +5,9 @@ name, which is gone with the process; and of a write-ahead log that was damaged 
 without a word. So every commit counts one number on, inside the database, and the number of the last one is also kept
 in a file of its own beside it, the mark. The mark is written after the commit is on the disk, and is not waited for: it
 can be behind after a loss of power, never ahead. A database that is behind its mark has lost what was acknowledged.
+
+A full disk must not refuse the cancel of the job that fills it. The log therefore has blocks of its own before they are
+needed, which no job can take away, and while the disk is all but full only writes that are vital may use them.
 """
 
 from __future__ import annotations
@@ -25,6 +28,12 @@ from fairway.store.schema import counters as counters_table
 
 _DIGITS = 20
 _WAIT_SECONDS = 30.0
+
+RESERVE_BYTES = 8 * 2**20
+"""What the log has ahead: thousands of cancels, and few enough for the first part of SQLite's index of the log."""
+
+SHORT_BYTES = 2 * 2**20
+"""With less than this left on its disk, a store accepts nothing but what is vital."""
 
 
 def uri_of(path: Path, mode: str) -> str:
@@ -91,6 +100,7 @@ class StoreFiles:
         self._log_identity: tuple[int, int] | None = None
         self._mark: int | None = None
         self._last = self._counted = 0
+        self._reserved = False
         self._lock = Lock()
         self.problem: str | None = None
         event.listen(writing, "connect", self._connected_anew)
@@ -103,6 +113,19 @@ class StoreFiles:
                     self._give_up(what)
         if self.problem is not None:
             raise StoreError(self.problem)
+
+    @property
+    def short_of_room(self) -> bool:
+        """Whether the disk is all but full."""
+        try:
+            return self._free_bytes() < SHORT_BYTES
+        except OSError:
+            return False
+
+    def refusal(self) -> StoreError:
+        """What is said to writes that have to wait for room."""
+        room = f"less than {SHORT_BYTES // 2**20} MiB are free on the disk of {self._path}"
+        return StoreError(f"the store failed: the disk is full: {room}; free some and try again")
 
     def count(self, connection: Connection) -> None:
         """Count a commit, as the last deed of its transaction; raises if those before it are not there any more."""
@@ -124,6 +147,8 @@ class StoreFiles:
             self._log_identity = _identity(self._log)
         self.check()
         self._last = self._counted
+        if not self._reserved:
+            self._reserve()
         with suppress(OSError):  # as on a full disk: the mark may be behind
             if self._mark is None:
                 self._mark = os.open(self._mark_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -139,7 +164,23 @@ class StoreFiles:
 
     def _connected_anew(self, *_: object) -> None:
         """The connection that writes was made anew, with a log of its own if there was no other connection."""
-        self._log_identity = None
+        self._log_identity, self._reserved = None, False
+
+    def _reserve(self) -> None:
+        """Give the log blocks ahead. What is behind its content means nothing to SQLite, which recognises its own."""
+        with suppress(OSError):
+            if self._free_bytes() < RESERVE_BYTES + SHORT_BYTES:
+                return  # the next commit tries again
+            log = os.open(self._log, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                self._reserved = True  # also where the file system knows no way to do so
+                os.posix_fallocate(log, 0, RESERVE_BYTES)
+            finally:
+                os.close(log)
+
+    def _free_bytes(self) -> int:
+        found = os.statvfs(self._path.parent)
+        return found.f_bavail * found.f_frsize
 
     def _what_is_wrong(self) -> str | None:
         for path, opened in ((self._path, self._database_identity), (self._log, self._log_identity)):

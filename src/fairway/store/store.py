@@ -39,11 +39,23 @@ class Store:
         """Run an operation; when this returns, all that it wrote is durable, and when it raises, nothing is."""
         return self._writer.run(lambda connection: operation(connection, *arguments, **options))
 
+    def write_vital(
+        self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs
+    ) -> R:
+        """The same for what must be possible on a full disk, too, since it helps to get room: jobs taken back."""
+        return self._writer.run(lambda connection: operation(connection, *arguments, **options), vital=True)
+
     def begin_write(
         self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs
     ) -> Future[R]:
         """The same without waiting, for who has better to do: the future is done when all is durable."""
         return self._writer.begin(lambda connection: operation(connection, *arguments, **options))
+
+    def begin_vital_write(
+        self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs
+    ) -> Future[R]:
+        """Both: vital, and without waiting."""
+        return self._writer.begin(lambda connection: operation(connection, *arguments, **options), vital=True)
 
     def read(self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs) -> R:
         """Run an operation that changes nothing."""
@@ -52,6 +64,11 @@ class Store:
                 return operation(connection, *arguments, **options)
         except SQLAlchemyError as error:
             raise failure(error) from error
+
+    @property
+    def short_of_room(self) -> bool:
+        """Whether its disk is so full that nothing is accepted but what is vital."""
+        return self._files is not None and self._files.short_of_room
 
     def check(self) -> None:
         """Raise if the files of the store are not there any more, so that nothing can be written."""

@@ -128,7 +128,7 @@ class RunTable:
         else:
             if run.state is not RunState.ENDING:
                 run.state = RunState.ENDING
-                self._save()
+                self._save_or_go_on()
             self._keepers.ask_to_stop(self._watch(run).files, save=command.save)
         return CommandAnswer("accepted", self._described(run))
 
@@ -289,7 +289,7 @@ class RunTable:
         run.state, run.outcome = RunState.ENDED, outcome
         if outcome.kind in {OutcomeKind.FINISHED, OutcomeKind.FAILED, OutcomeKind.FAILED_TO_START}:
             self._call_off(run.job)
-        self._save()
+        self._save_or_go_on()
         watch = self._watches.pop(run.directory, None)
         if watch is not None and watch.spawned is not None:
             self._gone.append(watch.spawned)
@@ -343,6 +343,13 @@ class RunTable:
             "checkpoint_step": watch.checkpoint_step,
         }  # fmt: skip
         return RunStatus(**{**fields, "workers": tuple(run.workers), "outcome": run.outcome, **seen})
+
+    def _save_or_go_on(self) -> None:
+        """Write down what the directory of a run says, too: on a full disk runs have to come to their end."""
+        try:
+            self._save()
+        except OSError as error:
+            _LOG.error("the state of the agent cannot be written: %s", error)
 
     def _save(self) -> None:
         self.state.save(self._path)

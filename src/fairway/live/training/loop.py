@@ -117,7 +117,7 @@ class Work:
     async def run(self, ready: Callable[[], None]) -> None:
         """Begin, say that it is ready, and work until the end."""
         self._inbox.open()
-        self._epoch = self._around.store.write(counters.take, counters.EPOCHS, 1)
+        self._epoch = self._around.store.write_vital(counters.take, counters.EPOCHS, 1)
         keeping = asyncio.create_task(self._keep_in_touch())
         try:
             await self._first_contact(keeping)
@@ -209,7 +209,8 @@ class Work:
         if now - self._flushed >= _FLUSH_SECONDS:
             self._flushed = now
             self._around.store.check()
-            session.scheduler.flush_progress()
+            if not self._around.store.short_of_room:  # what is left is for cancels
+                session.scheduler.flush_progress()
             session.look_for_cancels()
         if now - self._trimmed >= _TRIM_SECONDS:
             self._trimmed = now
@@ -264,7 +265,7 @@ class Work:
     async def _written(self, changes: Sequence[Change]) -> frozenset[str]:
         if not changes:
             return frozenset()
-        return await asyncio.wrap_future(self._around.store.begin_write(write_all, self._epoch, changes))
+        return await asyncio.wrap_future(self._around.store.begin_vital_write(write_all, self._epoch, changes))
 
     def _break_promises(self, error: Exception) -> None:
         for promise in self._promises:

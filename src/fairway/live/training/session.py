@@ -83,7 +83,7 @@ class Session:
                 "no accelerator found on this machine; declare emulated ones, as in '--emulate v100=2,k80=1', "
                 "or install the extra 'fairway[nvidia]'"
             )
-        registered = store.write(register_agent, AGENT, devices, at=clock.today())
+        registered = store.write_vital(register_agent, AGENT, devices, at=clock.today())
         self.places = Places.of(registered, accelerators)
         held = store.read(snapshot)
         self.cluster = cluster_of(held.workers, settings.prices)
