@@ -56,9 +56,10 @@ _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change: in a file, at a line, by the position of the changed node among all and the way to change it."""
+    """One change in the `text` of a file: the position of the node among all of them, and the way to change it."""
 
     file: Path
+    text: str
     line: int
     node: int
     way: int
@@ -71,19 +72,20 @@ class Mutant:
 
 def mutants_of(file: Path) -> Iterator[Mutant]:
     """All that can be changed in a file."""
-    tree = ast.parse(file.read_text())
+    text = file.read_text()
+    tree = ast.parse(text)
     for number, node in enumerate(_nodes(tree)):
         for way, change in enumerate(_changes(node)):
             changed = copy.deepcopy(node)
             _changes(changed)[way](changed)
             before, after = (" ".join(ast.unparse(one).split())[:100] for one in (node, changed))
             assert change is not None
-            yield Mutant(file, getattr(node, "lineno", 0), number, way, before, after)
+            yield Mutant(file, text, getattr(node, "lineno", 0), number, way, before, after)
 
 
 def mutated(mutant: Mutant) -> str:
     """The text of the file with the change."""
-    tree = ast.parse(mutant.file.read_text())
+    tree = ast.parse(mutant.text)
     node = next(node for number, node in enumerate(_nodes(tree)) if number == mutant.node)
     _changes(node)[mutant.way](node)
     return ast.unparse(tree)
@@ -173,7 +175,7 @@ def survives(mutant: Mutant, copy_of_source: Path, options: argparse.Namespace) 
     except subprocess.TimeoutExpired:
         return False
     finally:
-        shutil.copy(mutant.file, target)
+        target.write_text(mutant.text)
     return done.returncode == 0
 
 

@@ -47,4 +47,4 @@ def test_nothing_else_may_be_empty(store: Store) -> None:
             if column["nullable"]
         }
 
-    assert store.read(empty) == {"journal.cause"}, "a decision is about no one job, lease or worker"
+    assert store.read(empty) == {"journal.cause"}, "what happened by itself follows from no other entry"

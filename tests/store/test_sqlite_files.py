@@ -222,6 +222,16 @@ def test_a_store_of_before_there_were_marks_is_taken_as_it_is(tmp_path: Path) ->
         assert len(ids(store)) == 3
 
 
+def test_a_database_that_counts_nothing_is_behind_any_mark(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        submitted(store)
+    with sqlite3.connect(tmp_path / "fairway.db") as connection:
+        connection.execute("DELETE FROM counters WHERE name = 'commits'")
+    connection.close()
+    with pytest.raises(InputError, match=r"1 acknowledged writes are missing \(there were 1, there are 0\)"):
+        open_store(tmp_path)
+
+
 def test_a_mark_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         submitted(store)

@@ -9,6 +9,7 @@ import pytest
 
 from fairway.live.training.clock import Clock
 from fairway.store.job_changes import request_cancel
+from fairway.store.queries import snapshot
 from fairway.store.states import JobState
 from tests.live.training.site import Site, until
 from tests.live.training.virtual import World
@@ -102,3 +103,21 @@ def test_a_job_that_waits_and_is_taken_back_while_the_clock_is_set_leaves_the_en
         world.session.look_for_jobs()
         world.run_for(3.0)
         assert waiting not in world.session.scheduler.engine.jobs
+
+
+@steps
+def test_the_backend_hears_in_every_round_until_when_a_lease_goes_on_as_the_clock_is_set_then(
+    tmp_path: Path, step: float
+) -> None:
+    with World(tmp_path, "v100=1", round_seconds=5.0).running() as world:
+        world.submit(steps=10**6)
+        world.run_for(1.0)
+        world.machine.clock_set_by += step
+        for _ in range(3):
+            world.run_for(5.0)
+            (run,) = world.status().runs
+            (lease,) = world.store.read(snapshot).leases
+            end = world.session.scheduler.engine.round_end
+            assert end is not None
+            assert run.until == lease.until == pytest.approx(world.clock.wall(end))
+            assert 0.0 < lease.until - world.machine.time() <= 5.0
