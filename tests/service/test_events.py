@@ -17,7 +17,8 @@ from fairway.store import Store, open_store
 from fairway.store.job_changes import change_job, record_progress
 from fairway.store.states import JobState
 from fairway.store.submissions import Submission, submit
-from fairway.store.tokens import Role, Token, create_token
+from fairway.store.tokens import Role, Token, create_token, revoke_token
+from fairway.wall_clock import MachineClock
 from tests.service.listening import heard_of, listening
 from tests.service.running import JOB, PATIENCE, Served, served, until
 from tests.store.making import running, submitted, with_workers
@@ -121,11 +122,21 @@ def store(tmp_path: Path) -> Store:
     return open_store(str(tmp_path / "store"))
 
 
-def watching(store: Store, test: Callable[[Watch], object]) -> None:
+class SetClock:
+    """The clock of a machine whose owner sets it."""
+
+    monotonic = staticmethod(time.monotonic)
+    set_by = 0.0
+
+    def time(self) -> float:
+        return time.time() + self.set_by
+
+
+def watching(store: Store, test: Callable[[Watch], object], machine: MachineClock = time) -> None:
     """Run a test of a watch on an event loop."""
 
     async def run() -> None:
-        watch = Watch(store, lambda: Terms(emulated=True))
+        watch = Watch(store, lambda: Terms(emulated=True), machine=machine)
         await test(watch)  # type: ignore[misc]
         watch.close()
 
@@ -165,6 +176,31 @@ def test_changes_that_carry_earlier_or_equal_times_are_not_missed(store: Store) 
         assert not listener.events
 
     watching(store, test)
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0], ids=["forwards", "back"])
+def test_events_go_on_when_the_clock_is_set(store: Store, step: float) -> None:
+    """What changes then is heard, also by who comes back, and who loses the token hears no more."""
+    machine = SetClock()
+    submitted(store, at=machine.time())
+
+    async def test(watch: Watch) -> None:
+        token = _valid(store)
+        listener = Listener(token)
+        await watch.add(listener)
+        submitted(store, at=machine.time())
+        assert [one["id"] for one in await _heard(listener, 1)] == ["job-2"]
+        last = int(machine.time() * 1e6)
+        machine.set_by += step
+        submitted(store, at=machine.time())
+        assert [one["id"] for one in await _heard(listener, 1)] == ["job-3"]
+        replayed = [json.loads(event.decode().partition("data: ")[2])["id"] async for event in watch.replay(last, None)]
+        assert "job-3" in replayed
+        store.write(revoke_token, token.id, at=machine.time())
+        while not listener.ended:
+            await listener.take(PATIENCE)
+
+    watching(store, test, machine)
 
 
 def test_what_happened_before_is_not_told_and_what_happens_after_is(store: Store) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fairway.service.intake import Intake
-from fairway.store import open_store
+from fairway.service.intake import Intake, Taken
+from fairway.store import Store, open_store
 from fairway.store.errors import ConflictError
 from fairway.store.job_changes import job_named, record_rates
 from fairway.store.queries import list_jobs
@@ -124,6 +124,26 @@ def test_a_submission_that_fails_takes_none_of_those_with_it_that_were_written_t
     assert [one.new for one in done] == [True, True, True, True, False]  # type: ignore[attr-defined]
     with open_store(str(tmp_path)) as store:
         assert len(store.read(list_jobs).jobs) == 4
+
+
+def test_a_job_that_comes_after_the_clock_was_set_back_carries_the_time_of_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def submit_twice(store: Store) -> list[Taken]:
+        intake, wall = Intake(store), time.time()
+        monkeypatch.setattr(time, "time", lambda: wall)
+        first = await intake.take(Submission(spec=JOB, idempotency_key="a"))
+        monkeypatch.setattr(time, "time", lambda: wall - 3600.0)
+        second = await intake.take(Submission(spec=JOB))
+        monkeypatch.setattr(time, "time", lambda: wall)  # the same moment again
+        third = await intake.take(Submission(spec=JOB, idempotency_key="a"))
+        return [first, second, third]
+
+    with open_store(str(tmp_path)) as store:
+        first, second, third = asyncio.run(submit_twice(store))
+    assert first.job.submitted_at - second.job.submitted_at == 3600.0
+    assert [one.new for one in (first, second, third)] == [True, True, False]
+    assert third.job.id == first.job.id
 
 
 def test_a_dry_run_checks_and_stores_nothing(client: httpx.Client, own: Served) -> None:

@@ -77,6 +77,17 @@ def test_sums_over_all_jobs(store: Store) -> None:
     assert store.read(failure_count) == 1
 
 
+def test_a_job_that_seems_to_have_started_before_it_came_has_not_waited(store: Store) -> None:
+    """The clock was set back in between."""
+    with_workers(store)
+    submitted(store, 2, at=3600.0)
+    running(store, "job-1", at=5.0)
+    running(store, "job-2", workers=(1,), at=3602.0)
+    store.write(change_job, "job-1", JobState.SUCCEEDED, at=6.0)
+    assert store.read(waits, [1.0, 5.0]) == Spread(2, 2.0, (1, 2))
+    assert store.read(durations, [1.0]) == {JobState.SUCCEEDED: Spread(1, 0.0, (1,))}
+
+
 def test_a_write_that_nobody_waits_for_becomes_durable_all_the_same(store: Store) -> None:
     asked = store.begin_write(change_job, "none", JobState.FAILED, at=1.0)
     with pytest.raises(Exception, match="no job 'none'"):

@@ -24,7 +24,7 @@ from fairway.store.job_changes import (
 from fairway.store.leases import end_lease, grant_lease
 from fairway.store.queries import job_history
 from fairway.store.records import Attempt, MeasuredRate, Reason
-from fairway.store.states import FOLLOWING, HOLDING, JobState
+from fairway.store.states import ACTIVE, FOLLOWING, HOLDING, JobState
 from tests.store.making import granted, running, submitted, with_workers
 
 PATHS = {
@@ -50,7 +50,9 @@ def test_only_legal_changes_are_made(store: Store) -> None:
                 assert store.write(change_job, job, state, at=4.0, lease=given_lease)
                 assert store.read(job_named, job).state is state
             else:
-                with pytest.raises(IllegalChangeError, match=f"job '{job}' is {start} and cannot become {state}"):
+                following = " or ".join(sorted(FOLLOWING[start])) if start in ACTIVE else "nothing"
+                message = f"job '{job}' is {start} and cannot become {state}; after {start} comes {following}$"
+                with pytest.raises(IllegalChangeError, match=message):
                     store.write(change_job, job, state, at=4.0, lease=given_lease)
                 assert store.read(job_named, job).state is start
             store.write(end_lease, lease, at=5.0)

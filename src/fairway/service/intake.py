@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sqlalchemy import Connection
+
 from fairway.errors import FairwayError
-from fairway.store import Store
+from fairway.store import Store, counters
 from fairway.store.records import JobRecord
 from fairway.store.submissions import Submission, submit
 
@@ -40,7 +43,6 @@ class Intake:
         self._store = store
         self._waiting: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
-        self._last = 0.0
 
     async def take(self, submission: Submission) -> Taken:
         """Store a job; when this returns it is durable."""
@@ -65,14 +67,13 @@ class Intake:
                     _refuse(one, error)
 
     async def _write_together(self, some: list[_Waiting]) -> None:
-        at = self._moment()
-        jobs = await asyncio.wrap_future(
-            self._store.begin_write(submit, [waiting.submission for waiting in some], at=at)
+        last, jobs = await asyncio.wrap_future(
+            self._store.begin_write(_submitted, [waiting.submission for waiting in some], at=time.time())
         )
         seen: set[int] = set()
         for waiting, job in zip(some, jobs, strict=True):
             if not waiting.answer.done():  # the client may have gone
-                waiting.answer.set_result(Taken(job, job.submitted_at == at and job.number not in seen))
+                waiting.answer.set_result(Taken(job, job.number > last and job.number not in seen))
             seen.add(job.number)
 
     async def _write_alone(self, one: _Waiting) -> None:
@@ -81,10 +82,11 @@ class Intake:
         except Exception as error:
             _refuse(one, error)
 
-    def _moment(self) -> float:
-        """The time, later than the last one given, so that a job that was stored before is recognised by its time."""
-        self._last = max(time.time(), self._last + 1e-6)
-        return self._last
+
+def _submitted(connection: Connection, submissions: Sequence[Submission], *, at: float) -> tuple[int, list[JobRecord]]:
+    """Take jobs in; also says the highest number of a job before, so that those are recognised that are new."""
+    last = counters.last(connection, counters.JOBS)
+    return last, submit(connection, submissions, at=at)
 
 
 def _refuse(waiting: _Waiting, error: Exception) -> None:

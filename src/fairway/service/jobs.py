@@ -171,7 +171,7 @@ async def cancel_job(service: ServiceOf, token: Changer, job: JobId) -> Response
         return request_cancel(connection, job, at=time.time(), reason=reason)
 
     def cancelled() -> Response:
-        state = service.store.write(cancel)
+        state = service.store.write_vital(cancel)
         service.scheduler.notify(job)
         return json_answer(Cancelled(id=job, state=state), 202)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection
@@ -29,6 +30,7 @@ from fairway.store.changes import Change, change_of, changes_since, jobs_named, 
 from fairway.store.records import JobRecord
 from fairway.store.states import ACTIVE
 from fairway.store.tokens import Token, all_tokens
+from fairway.wall_clock import MachineClock, WallClock
 
 _LOG = logging.getLogger(__name__)
 
@@ -130,8 +132,9 @@ class _Standing:
 class Watch:
     """All listeners, and the task that asks for them. Used on the event loop only."""
 
-    def __init__(self, store: Store, terms: Callable[[], Terms]) -> None:
+    def __init__(self, store: Store, terms: Callable[[], Terms], *, machine: MachineClock = time) -> None:
         self._store = store
+        self._clock = WallClock(machine)
         self._terms = terms
         self._listeners: set[Listener] = set()
         self._task: asyncio.Task[None] | None = None
@@ -140,7 +143,8 @@ class Watch:
         self._sees_all = False
         self._seen: dict[int, Change] = {}
         self._last_event = 0
-        self._looked = self._swept = self._checked = 0.0
+        self._looked = self._clock.today()
+        self._swept = self._checked = -math.inf
 
     async def add(self, listener: Listener) -> None:
         """Tell a listener from now on: nothing that becomes visible after this returns is missed."""
@@ -169,7 +173,7 @@ class Watch:
 
     async def replay(self, after: int, team: str | None) -> AsyncIterator[bytes]:
         """How everything stands that changed since an event, or shortly before it."""
-        since = after / 1e6 - _LOOK_BACK_SECONDS
+        since = self._clock.earliest_since(after / 1e6) - _LOOK_BACK_SECONDS
         changes = await to_thread.run_sync(self._store.read, changes_since, since)
         for start in range(0, len(changes), _AT_ONCE):
             numbers = [change.number for change in changes[start : start + _AT_ONCE]]
@@ -189,27 +193,27 @@ class Watch:
 
     async def _look_around(self) -> None:
         """Note how things stand, without telling any listener."""
-        now = time.time()
-        changes = await to_thread.run_sync(self._store.read, changes_since, now - _SWEEP_BACK_SECONDS)
+        today, self._swept = self._clock.today(), self._clock.seconds()
+        changes = await to_thread.run_sync(self._store.read, changes_since, today - _SWEEP_BACK_SECONDS)
         self._seen = {change.number: change for change in changes}
-        self._looked = self._swept = now
+        self._looked = today
         self._sees_all = True
 
     async def _poll(self) -> None:
         """Ask once for all listeners."""
-        now = time.time()
+        now, today = self._clock.seconds(), self._clock.today()
         everything, present = self._sees_all, list(self._listeners)
         sweeps = everything and now - self._swept >= _SWEEP_EVERY_SECONDS
         back = _SWEEP_BACK_SECONDS if sweeps else _LOOK_BACK_SECONDS
-        since = min(now, self._looked) - back if everything else None
+        since = self._clock.earliest_since(self._looked) - back if everything else None
         watched = {listener.job for listener in present if listener.job is not None}
         checks = now - self._checked >= _TOKENS_EVERY_SECONDS
         changes, named, valid = await to_thread.run_sync(self._ask, since, watched, checks)
         if everything:
-            self._looked = now
+            self._looked = today
             await self._tell_all([change for change in changes if self._seen.get(change.number) != change])
         if sweeps:
-            self._swept, oldest = now, now - 2 * _SWEEP_BACK_SECONDS
+            self._swept, oldest = now, today - 2 * _SWEEP_BACK_SECONDS
             self._seen = {number: change for number, change in self._seen.items() if change.changed_at >= oldest}
         if checks:
             self._checked = now

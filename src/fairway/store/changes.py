@@ -26,8 +26,8 @@ _CHANGES = (
     .order_by(jobs.c.changed_at, jobs.c.number)
     .limit(bindparam("most"))
 )
-_BY_NUMBER = select(jobs).where(jobs.c.number.in_(bindparam("values", expanding=True)))
-_BY_ID = select(jobs).where(jobs.c.id.in_(bindparam("values", expanding=True)))
+_BY_NUMBER = select(jobs).where(jobs.c.number.in_(bindparam("values")))
+_BY_ID = select(jobs).where(jobs.c.id.in_(bindparam("values")))
 _HELD = (
     select(
         lease_jobs.c.job,
@@ -37,10 +37,10 @@ _HELD = (
         type_coerce(leases.c.jobs, Text).label("jobs"),
     )
     .join(leases, leases.c.number == lease_jobs.c.lease)
-    .where(lease_jobs.c.held, lease_jobs.c.job.in_(bindparam("values", expanding=True)))
+    .where(lease_jobs.c.held, lease_jobs.c.job.in_(bindparam("values")))
 )
 _RATES = select(rates.c.job, rates.c.accelerator, rates.c.beside, rates.c.steps_per_second).where(
-    rates.c.job.in_(bindparam("values", expanding=True))
+    rates.c.job.in_(bindparam("values"))
 )
 
 _MOST = 100_000

@@ -13,7 +13,10 @@ from fairway.store.schema import counters
 JOBS, LEASES, JOURNAL, EPOCHS = "jobs", "leases", "journal", "epochs"
 ALL = (JOBS, LEASES, JOURNAL, EPOCHS)
 
-_TAKE = (
+COMMITS = "commits"
+"""Counted in SQLite alone, from the first write on (`sqlite_files`)."""
+
+TAKE = (
     update(counters)
     .where(counters.c.name == bindparam("counter"))
     .values(value=counters.c.value + bindparam("count"))
@@ -25,7 +28,7 @@ _LAST = select(counters.c.value).where(counters.c.name == bindparam("counter"))
 
 def take(connection: Connection, counter: str, count: int) -> int:
     """Take so many numbers; returns the first of them."""
-    last: int = connection.execute(_TAKE, {"counter": counter, "count": count}).scalar_one()
+    last: int = connection.execute(TAKE, {"counter": counter, "count": count}).scalar_one()
     return last - count + 1
 
 

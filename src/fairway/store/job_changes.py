@@ -21,9 +21,9 @@ from fairway.store.states import ACTIVE, FOLLOWING, HOLDING, JobState
 
 _JOB = select(jobs).where(jobs.c.id == bindparam("job"))
 _OPEN_LEASE = select(attempts.c.lease).where(attempts.c.job == bindparam("job"), attempts.c.ended_at.is_(None))
-_STATES = select(jobs.c.id, jobs.c.state, jobs.c.attempts).where(jobs.c.id.in_(bindparam("values", expanding=True)))
+_STATES = select(jobs.c.id, jobs.c.state, jobs.c.attempts).where(jobs.c.id.in_(bindparam("values")))
 _LEASES = select(lease_jobs.c.job, lease_jobs.c.lease).where(
-    lease_jobs.c.held, lease_jobs.c.job.in_(bindparam("values", expanding=True))
+    lease_jobs.c.held, lease_jobs.c.job.in_(bindparam("values"))
 )
 _RUN = (
     update(jobs)

@@ -22,19 +22,19 @@ from fairway.store.states import ACTIVE, JobState
 
 _LEASE = select(leases).where(leases.c.number == bindparam("lease"))
 _WORKERS = select(workers.c.number).where(
-    workers.c.accelerator == bindparam("accelerator"), workers.c.number.in_(bindparam("values", expanding=True))
+    workers.c.accelerator == bindparam("accelerator"), workers.c.number.in_(bindparam("values"))
 )
 _HOLDERS = select(held_workers.c.worker, held_workers.c.lease).where(
     held_workers.c.accelerator == bindparam("accelerator"),
-    held_workers.c.worker.in_(bindparam("values", expanding=True)),
+    held_workers.c.worker.in_(bindparam("values")),
 )
-_JOBS = select(jobs.c.id, jobs.c.state).where(jobs.c.id.in_(bindparam("values", expanding=True)))
+_JOBS = select(jobs.c.id, jobs.c.state).where(jobs.c.id.in_(bindparam("values")))
 _JOB_HOLDERS = select(lease_jobs.c.job, lease_jobs.c.lease).where(
-    lease_jobs.c.held, lease_jobs.c.job.in_(bindparam("values", expanding=True))
+    lease_jobs.c.held, lease_jobs.c.job.in_(bindparam("values"))
 )
 _HOLD = update(lease_jobs).where(lease_jobs.c.lease == bindparam("of_lease")).values(held=bindparam("is_held"))
 _GRANT = update(leases).where(leases.c.number == bindparam("of_lease")).values(granted_at=bindparam("at"))
-_ENDS = select(leases.c.number, leases.c.ended_at).where(leases.c.number.in_(bindparam("values", expanding=True)))
+_ENDS = select(leases.c.number, leases.c.ended_at).where(leases.c.number.in_(bindparam("values")))
 _END = (
     update(leases)
     .where(leases.c.number == bindparam("of_lease"))

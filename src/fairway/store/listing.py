@@ -65,7 +65,7 @@ def _statement(dialect: str, given: frozenset[str], newest_first: bool) -> Selec
     statement = select(*columns, _asked(dialect).label(ASKED))
     statement = statement.order_by(jobs.c.number.desc() if newest_first else jobs.c.number).limit(bindparam("count"))
     if "states" in given:
-        statement = statement.where(jobs.c.state.in_(bindparam("states", expanding=True)))
+        statement = statement.where(jobs.c.state.in_(bindparam("states")))
     if "team" in given:
         statement = statement.where(jobs.c.team == bindparam("team"))
     if "after" in given:

@@ -6,6 +6,7 @@ Nothing is written to a store that is up to date already, so that other processe
 from __future__ import annotations
 
 import re
+import sqlite3
 from os import PathLike
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fairway.errors import InputError
 from fairway.store import migrations
 from fairway.store.postgresql import postgresql_engines
 from fairway.store.sqlite import sqlite_engines
+from fairway.store.sqlite_files import StoreFiles, refuse_damage, refuse_what_is_missing
 from fairway.store.store import Store
 from fairway.store.writer import said
 
@@ -30,14 +32,16 @@ def open_store(url: str | PathLike[str]) -> Store:
         address = _parsed(text).set(drivername="postgresql+psycopg")
         shown = address.set(drivername="postgresql").render_as_string(hide_password=True)
         reading, writing = postgresql_engines(address)
+        files = None
         remedy = "start the server or correct the address"
     else:
         path = _path(text)
         shown = str(path)
-        _make_room(path, shown)
-        reading, writing = sqlite_engines(path)
         remedy = "give another file"
-    store = Store(shown, reading=reading, writing=writing)
+        _look_at(path, shown, remedy)
+        reading, writing = sqlite_engines(path)
+        files = StoreFiles(path, writing)
+    store = Store(shown, reading=reading, writing=writing, files=files)
     try:
         with reading.begin() as connection:
             current = migrations.is_current(connection)
@@ -80,7 +84,19 @@ def _path(text: str) -> Path:
     return path / _FILE if path.is_dir() or text.endswith("/") or not (path.suffix or path.is_file()) else path
 
 
-def _make_room(path: Path, shown: str) -> None:
+def _look_at(path: Path, shown: str, remedy: str) -> None:
+    """Make the file if there was none, and refuse one that is damaged or has lost something."""
+    try:
+        refuse_what_is_missing(path)
+        _make_room(path)
+        refuse_damage(path)
+    except sqlite3.Error as error:
+        raise InputError(f"store {shown}: cannot be opened: {error}; {remedy}") from None
+    except InputError as error:
+        raise InputError(f"store {shown}: {error}") from None
+
+
+def _make_room(path: Path) -> None:
     """Make the directory and an empty file, both for their owner only: jobs may carry secrets in their environment."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -88,6 +104,4 @@ def _make_room(path: Path, shown: str) -> None:
         with path.open("r+b"):  # what cannot be written is refused here and not at the first submission
             pass
     except OSError as error:
-        raise InputError(
-            f"store {shown}: cannot be written ({error.strerror or error}); give a directory that can"
-        ) from None
+        raise InputError(f"cannot be written ({error.strerror or error}); give a directory that can") from None

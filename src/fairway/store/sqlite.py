@@ -12,6 +12,8 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
+from fairway.store.sqlite_files import uri_of
+
 _WAIT_SECONDS = 30.0
 """How long a writer waits for its turn."""
 
@@ -22,9 +24,12 @@ def sqlite_engines(path: Path) -> tuple[Engine, Engine]:
 
 
 def _engine(path: Path, *, writes: bool) -> Engine:
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(uri_of(path, "rw"), uri=True, timeout=_WAIT_SECONDS, check_same_thread=False)
+
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
-        connect_args={"timeout": _WAIT_SECONDS, "check_same_thread": False},
+        creator=connect,
         pool_size=1 if writes else 8,
         max_overflow=0 if writes else 24,
     )

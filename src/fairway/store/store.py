@@ -15,6 +15,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from fairway.store.sqlite_files import StoreFiles
 from fairway.store.writer import GroupWriter, failure
 
 P = ParamSpec("P")
@@ -24,11 +25,13 @@ R = TypeVar("R")
 class Store:
     """An open store. Any thread may use it; made by `open_store`."""
 
-    def __init__(self, address: str, *, reading: Engine, writing: Engine) -> None:
+    def __init__(self, address: str, *, reading: Engine, writing: Engine, files: StoreFiles | None = None) -> None:
+        """With the `files` that it consists of, where it is not kept by a server."""
         self.address = address
         self._reading = reading
         self._writing = writing
-        self._writer = GroupWriter(writing)
+        self._files = files
+        self._writer = GroupWriter(writing, files)
 
     def write(
         self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs
@@ -36,11 +39,23 @@ class Store:
         """Run an operation; when this returns, all that it wrote is durable, and when it raises, nothing is."""
         return self._writer.run(lambda connection: operation(connection, *arguments, **options))
 
+    def write_vital(
+        self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs
+    ) -> R:
+        """The same for what must be possible on a full disk, too, since it helps to get room: jobs taken back."""
+        return self._writer.run(lambda connection: operation(connection, *arguments, **options), vital=True)
+
     def begin_write(
         self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs
     ) -> Future[R]:
         """The same without waiting, for who has better to do: the future is done when all is durable."""
         return self._writer.begin(lambda connection: operation(connection, *arguments, **options))
+
+    def begin_vital_write(
+        self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs
+    ) -> Future[R]:
+        """Both: vital, and without waiting."""
+        return self._writer.begin(lambda connection: operation(connection, *arguments, **options), vital=True)
 
     def read(self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs) -> R:
         """Run an operation that changes nothing."""
@@ -50,9 +65,21 @@ class Store:
         except SQLAlchemyError as error:
             raise failure(error) from error
 
+    @property
+    def short_of_room(self) -> bool:
+        """Whether its disk is so full that nothing is accepted but what is vital."""
+        return self._files is not None and self._files.short_of_room
+
+    def check(self) -> None:
+        """Raise if the files of the store are not there any more, so that nothing can be written."""
+        if self._files is not None:
+            self._files.check()
+
     def close(self) -> None:
         """Finish what was begun and let go of the database."""
         self._writer.close()
+        if self._files is not None:
+            self._files.close()
         self._reading.dispose()
         self._writing.dispose()
 

@@ -31,9 +31,9 @@ _OURS = re.compile(r"job-\d+")
 
 _COLUMNS = [column.name for column in fields(JobRecord)]
 _INSERT = insert(jobs)
-_TAKEN = select(jobs.c.id).where(jobs.c.id.in_(bindparam("values", expanding=True)))
+_TAKEN = select(jobs.c.id).where(jobs.c.id.in_(bindparam("values")))
 _BY_KEY = select(jobs).where(
-    jobs.c.submitted_by == bindparam("submitter"), jobs.c.idempotency_key.in_(bindparam("values", expanding=True))
+    jobs.c.submitted_by == bindparam("submitter"), jobs.c.idempotency_key.in_(bindparam("values"))
 )
 
 

@@ -45,6 +45,7 @@ def _spread(
     bounds: Sequence[float],
     by: Sequence[ColumnElement[JobState]],
 ) -> list[tuple[tuple[JobState, ...], Spread]]:
+    value = case((value < 0, 0.0), else_=value)  # the clock was set back in between
     sums = [func.coalesce(func.sum(case((value <= bound, 1), else_=0)), 0) for bound in bounds]
     statement = select(*by, func.count(), func.coalesce(func.sum(value), 0.0), *sums).where(which)
     rows = connection.execute(statement.group_by(*by) if by else statement)

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from fairway.store.errors import StoreError
+from fairway.store.sqlite_files import StoreFiles
 
 T = TypeVar("T")
 _Answer: TypeAlias = tuple[Any, BaseException | None]
@@ -29,31 +30,33 @@ _MOST = 512
 @dataclass(frozen=True, slots=True)
 class _Work:
     run: Callable[[Connection], Any]
+    vital: bool = False
     done: Future[Any] = field(default_factory=Future)
 
 
 class GroupWriter:
     """One thread that writes, started with the first operation."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, files: StoreFiles | None = None) -> None:
         self._engine = engine
+        self._files = files
         self._queue: SimpleQueue[_Work | None] = SimpleQueue()
         self._lock = Lock()
         self._thread: Thread | None = None
         self._closed = False
 
-    def run(self, operation: Callable[[Connection], T]) -> T:
+    def run(self, operation: Callable[[Connection], T], *, vital: bool = False) -> T:
         """Run an operation and wait until what it wrote is durable; returns or raises what it did.
 
         It may be run twice, what it did the first time being undone, so it must do nothing but use its connection.
         """
         if current_thread() is self._thread:
             raise RuntimeError("an operation cannot wait for another one; call the other with its connection")
-        return self.begin(operation).result()
+        return self.begin(operation, vital=vital).result()
 
-    def begin(self, operation: Callable[[Connection], T]) -> Future[T]:
+    def begin(self, operation: Callable[[Connection], T], *, vital: bool = False) -> Future[T]:
         """The same without waiting: the future is done when what the operation wrote is durable."""
-        work = _Work(operation)
+        work = _Work(operation, vital)
         work.done.set_running_or_notify_cancel()  # it cannot be taken back, also by who does not want to wait any more
         with self._lock:
             if self._closed:
@@ -77,6 +80,8 @@ class GroupWriter:
     def _serve(self) -> None:
         while True:
             group, last = self._next_group()
+            if self._files is not None and self._files.short_of_room:
+                group = self._vital(group, self._files.refusal())
             if group:
                 self._commit(group)
             if last:
@@ -95,10 +100,23 @@ class GroupWriter:
                 return group, False
         return group, True
 
+    def _vital(self, group: list[_Work], refusal: StoreError) -> list[_Work]:
+        """Those of a group that may take what is left of the disk; the others are refused."""
+        for work in group:
+            if not work.vital:
+                work.done.set_exception(refusal)
+        return [work for work in group if work.vital]
+
     def _commit(self, group: list[_Work]) -> None:
         try:
+            if self._files is not None:
+                self._files.check()
             with self._engine.begin() as connection:
                 answers = _answers(connection, group)
+                if self._files is not None:
+                    self._files.count(connection)
+            if self._files is not None:
+                self._files.keep()
         except BaseException as error:  # nothing of the group is in the store, and everyone must hear of it
             answers = [(None, failure(error)) for _ in group]
         for work, (value, problem) in zip(group, answers, strict=True):

@@ -209,11 +209,15 @@ class Process:
 
 
 class SimulatedMachine:
-    """Accelerators, processes and a clock. It is also what the table of runs takes for its keepers and its clock."""
+    """Accelerators, processes and a clock. It is also what the table of runs takes for its keepers and its clock.
+
+    `clock_set_by` is by how much the system clock was set.
+    """
 
     def __init__(self, directory: Path, emulate: str) -> None:
         self.directory, self.emulate = directory, emulate
         self.now = 1_000_000.0
+        self.clock_set_by = 0.0
         self.processes: list[Process] = []
         self.checkpoints: dict[str, int] = {}
         self.reports: list[RunReport] = []
@@ -256,7 +260,7 @@ class SimulatedMachine:
     # As a clock
 
     def time(self) -> float:
-        return self.now
+        return self.now + self.clock_set_by
 
     def monotonic(self) -> float:
         return self.now

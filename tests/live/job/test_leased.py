@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
@@ -122,6 +123,23 @@ def test_a_lease_that_expires_is_given_up_even_if_nobody_says_so(tmp_path: Path)
     rank = rank_in(tmp_path)
     assert list(loop(rank, range(3), lambda _: {})) == []
     assert rank.stopped
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0], ids=["forwards", "back"])
+def test_a_lease_that_expires_does_not_notice_that_the_clock_was_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    wall, monotonic = time.time(), time.monotonic()
+    monkeypatch.setattr(time, "time", lambda: wall)
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic)
+    (tmp_path / "run").mkdir()
+    RunChannel(tmp_path / "run").write_lease(LeaseState(1, until=wall + 100.0, expires=True))
+    rank = rank_in(tmp_path)
+    monkeypatch.setattr(time, "time", lambda: wall + step)
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic + 99.0)
+    assert rank.next(can_save=True) == "step"
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic + 101.0)
+    assert rank.next(can_save=True) == "stop"
 
 
 def test_a_job_goes_on_when_it_cannot_tell_how_far_it_is(tmp_path: Path) -> None:

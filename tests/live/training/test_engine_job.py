@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from fairway.cluster import Cluster
@@ -47,7 +49,7 @@ def test_rates_of_a_job_type_come_from_the_table() -> None:
 
 
 def test_a_deadline_is_on_the_clock_of_the_engine() -> None:
-    clock = Clock(10.0, today=lambda: 1000.0)
+    clock = Clock(10.0, machine=SimpleNamespace(time=lambda: 1000.0, monotonic=lambda: 5.0))
     assert deadline_on(clock, described(""), 990.0) is None
     assert deadline_on(clock, described("deadline: 30s"), 990.0) == -100.0 + 30.0
     assert deadline_on(clock, described("deadline: 1970-01-01T00:17:00Z"), 990.0) == 200.0

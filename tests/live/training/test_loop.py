@@ -106,14 +106,14 @@ class Stage:
         settings = ControllerSettings(Path("nowhere"), emulate="v100=1", round_seconds=60.0)
         around = Surroundings(settings, store, catalog.builtin(), Clock(), Statistics(time.time()))
         self.work = Work(around, self.backend, self.inbox)
-        begin_write = store.begin_write
+        begin_vital_write = store.begin_vital_write
 
         def full_or_not(*arguments: Any, **options: Any) -> Future[Any]:
             if self.disk_is_full:
                 raise StoreError("the store failed: database or disk is full")
-            return begin_write(*arguments, **options)
+            return begin_vital_write(*arguments, **options)
 
-        monkeypatch.setattr(store, "begin_write", full_or_not)
+        monkeypatch.setattr(store, "begin_vital_write", full_or_not)
 
     async def until(self, *states: State) -> None:
         """Until the last states are these; nothing takes as long as this waits."""

@@ -50,7 +50,7 @@ def failing_writes(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[li
         raise StoreError("the store failed: database or disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(store, "begin_write", fail)
+        patched.setattr(store, "begin_vital_write", fail)
         patched.setattr(store, "write", fail)
         yield calls
 

@@ -52,7 +52,7 @@ class World:
         )
         self.point = point
         self.store: Store = open_store(directory)
-        self.clock = Clock(today=lambda: self.now)
+        self.clock = Clock(machine=self.machine)
         self.statistics = Statistics(self.now)
         self.end: list[JobRecord] = []
         self.session: Session
@@ -155,8 +155,9 @@ class World:
 
     def step(self, until: float = math.inf) -> None:
         """Let time pass until something happens, at most a second, and let agent and controller see it."""
-        due = self.session.scheduler.next_due()
-        soon = min([self.now + 1.0, until, *(one.next_time() for one in self.alive()), due or math.inf])
+        due = self.session.scheduler.seconds_until_due()
+        wait = 1.0 if due is None else min(due, 1.0)
+        soon = min([self.now + wait, until, *(one.next_time() for one in self.alive())])
         self.machine.advance_to(max(soon, self.now) + 0.001)
         for report in self.machine.take_reports():
             reports.happened(self.session.scheduler, report)

@@ -157,7 +157,7 @@ def _take(holder: IntArray, node: IntArray, count: int, lease: int) -> tuple[Int
             elif room[candidate] >= count - have:
                 if room[best] < count - have or room[candidate] < room[best]:
                     best = candidate
-            elif room[best] < count - have and room[candidate] > room[best]:
+            elif room[candidate] > room[best]:  # which has no room for the rest either
                 best = candidate
         spread = spread or have > 0
         for worker in range(len(holder)):

@@ -139,6 +139,7 @@ class Rank:
         self.stopped = self._begun = False
         self._lease: LeaseState | None = None
         self._lease_seen: tuple[int, int] | None = None
+        self._ends: float | None = None
         self._pace, self._meter = Pace(), Meter()
         self._looked = self._reported = -1.0
         self._last_save = time.monotonic()
@@ -164,7 +165,7 @@ class Rank:
             self._look()
         lease = self._lease
         stop = lease is not None and (
-            lease.stop == "save" or (lease.expires and lease.until is not None and time.time() >= lease.until)
+            lease.stop == "save" or (lease.expires and self._ends is not None and now >= self._ends)
         )
         due = can_save and self._save_seconds is not None and now - self._last_save >= self._save_seconds
         return self._agreement.next(self.step, stop=stop, save=due)
@@ -231,6 +232,9 @@ class Rank:
         if seen != self._lease_seen:
             self._lease_seen = seen
             before, self._lease = self._lease, self._channel.lease() or self._lease
+            until = None if self._lease is None else self._lease.until
+            # On the clock that is never set: what is left of a lease is the same whatever the wall clock does.
+            self._ends = None if until is None else self._looked + until - time.time()
             if before is not None and self._lease is not None and before.lease != self._lease.lease:
                 self._meter.restart()  # the one that it shared with has left: how fast it was says nothing any more
             self._pace.set(self._lease.pace if self._lease is not None else None)

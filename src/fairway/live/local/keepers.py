@@ -108,5 +108,10 @@ def write_notice(files: RunFiles, *, save: bool) -> str:
     lease = files.lease() or LeaseState(0)
     wish = "save" if save and lease.stop != "now" else "now"
     if lease.stop != wish:
-        files.write_lease(replace(lease, stop=wish))
+        try:
+            files.write_lease(replace(lease, stop=wish))
+        except OSError:  # the disk is full, perhaps of what this very job writes
+            if wish != "now":
+                raise
+            files.lease_path.unlink(missing_ok=True)  # a run without a lease has to stop at once
     return wish

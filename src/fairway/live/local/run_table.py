@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from fairway.errors import InputError
 from fairway.live.backend.accelerators import Accelerator
@@ -37,23 +37,12 @@ from fairway.live.local.outcomes import outcome_of
 from fairway.live.local.preparation import RunPreparation
 from fairway.live.local.run_files import RunFiles
 from fairway.live.local.run_watch import RunWatch
+from fairway.wall_clock import MachineClock
 
 _LOOK_SECONDS = 0.25
 """How often a run is looked at closely; that it ended is seen at once."""
 
 _LOG = logging.getLogger(__name__)
-
-
-class MachineClock(Protocol):
-    """What `time` offers; tests have another."""
-
-    def time(self) -> float:
-        """Seconds since 1970."""
-        ...
-
-    def monotonic(self) -> float:
-        """Seconds since some moment, which never go back."""
-        ...
 
 
 class RunTable:
@@ -139,7 +128,7 @@ class RunTable:
         else:
             if run.state is not RunState.ENDING:
                 run.state = RunState.ENDING
-                self._save()
+                self._save_or_go_on()
             self._keepers.ask_to_stop(self._watch(run).files, save=command.save)
         return CommandAnswer("accepted", self._described(run))
 
@@ -151,7 +140,7 @@ class RunTable:
             if run.state not in {RunState.ENDING, RunState.ENDED} and (wanted is None or run.lease in wanted)
         ]
         for run in extended:
-            run.until = command.until
+            self._end_at(run, command.until)
             self._rewrite(run, until=command.until)
         if extended:
             self._save()
@@ -169,7 +158,8 @@ class RunTable:
         if run.state is RunState.ENDING:
             message = f"job '{run.job}' was asked to end under lease {run.lease}; start it anew"
             raise RefusedError(Refusal.ENDING, message)
-        run.lease, run.until = command.lease, command.until
+        run.lease = command.lease
+        self._end_at(run, command.until)
         self._save()
         self._go_on_under(run, command)
         return CommandAnswer("accepted", self._described(run))
@@ -233,9 +223,10 @@ class RunTable:
         for run in list(self.state.runs):
             if run.state in {RunState.STARTING, RunState.RUNNING, RunState.ENDING}:
                 self._look_at(run)
-            expired = run.expires and run.until is not None and self._clock.time() >= run.until
-            if expired and run.state in {RunState.WAITING, RunState.STARTING, RunState.RUNNING}:
-                self._end(EndRun(run.lease, run.job))
+            if run.expires and run.state in {RunState.WAITING, RunState.STARTING, RunState.RUNNING}:
+                ends = self._watch(run).ends
+                if ends is not None and self._clock.monotonic() >= ends:
+                    self._end(EndRun(run.lease, run.job))
         self._launch_those_that_can()
 
     def _recover(self, directory: Path) -> None:
@@ -298,7 +289,7 @@ class RunTable:
         run.state, run.outcome = RunState.ENDED, outcome
         if outcome.kind in {OutcomeKind.FINISHED, OutcomeKind.FAILED, OutcomeKind.FAILED_TO_START}:
             self._call_off(run.job)
-        self._save()
+        self._save_or_go_on()
         watch = self._watches.pop(run.directory, None)
         if watch is not None and watch.spawned is not None:
             self._gone.append(watch.spawned)
@@ -333,8 +324,15 @@ class RunTable:
 
     def _watch(self, run: RunRecord) -> RunWatch:
         if run.directory not in self._watches:
-            self._watches[run.directory] = RunWatch(self._preparation.files_of(run))
+            self._watches[run.directory] = RunWatch(self._preparation.files_of(run), self._monotonic_at(run.until))
         return self._watches[run.directory]
+
+    def _end_at(self, run: RunRecord, until: float | None) -> None:
+        """Let a lease end at a time of the wall clock as it is set now."""
+        run.until, self._watch(run).ends = until, self._monotonic_at(until)
+
+    def _monotonic_at(self, wall: float | None) -> float | None:
+        return None if wall is None else self._clock.monotonic() + wall - self._clock.time()
 
     def _described(self, run: RunRecord) -> RunStatus:
         watch = self._watches.get(run.directory)
@@ -345,6 +343,13 @@ class RunTable:
             "checkpoint_step": watch.checkpoint_step,
         }  # fmt: skip
         return RunStatus(**{**fields, "workers": tuple(run.workers), "outcome": run.outcome, **seen})
+
+    def _save_or_go_on(self) -> None:
+        """Write down what the directory of a run says, too: on a full disk runs have to come to their end."""
+        try:
+            self._save()
+        except OSError as error:
+            _LOG.error("the state of the agent cannot be written: %s", error)
 
     def _save(self) -> None:
         self.state.save(self._path)

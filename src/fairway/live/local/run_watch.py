@@ -17,10 +17,14 @@ from fairway.live.local.run_files import RunFiles
 class RunWatch:
     """One run. `kept` says that a keeper has claimed it, `looked` when it was last looked at closely.
 
+    `ends` is when its lease ends, on the monotonic clock, as of the moment when the agent learnt of that end: a lease
+    is neither longer nor shorter because the system clock is set meanwhile.
+
     `spawned` is the keeper's process, if this agent has started it. Steps and rates are those that were reported last.
     """
 
     files: RunFiles
+    ends: float | None = None
     spawned: Spawned | None = None
     kept: bool = False
     looked: float = 0.0

@@ -12,6 +12,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Event as Flag
@@ -37,6 +38,7 @@ from fairway.profiles import ThroughputTable, catalog
 from fairway.store import Store
 from fairway.store.records import Worker
 from fairway.store.workers import all_workers
+from fairway.wall_clock import MachineClock
 
 T = TypeVar("T")
 
@@ -53,10 +55,11 @@ class Controller:
         *,
         table: ThroughputTable | None = None,
         backend: Backend | None = None,
+        machine: MachineClock = time,
     ) -> None:
         self.settings, self.store = settings, store
         self.table = catalog.builtin() if table is None else table
-        self.clock = Clock(settings.time_scale)
+        self.clock = Clock(settings.time_scale, machine=machine)
         self._statistics = Statistics(self.clock.today())
         self._inbox = Inbox()
         self._backend = backend or backend_named(settings.backend)(

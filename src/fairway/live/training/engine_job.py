@@ -83,4 +83,4 @@ def deadline_on(clock: Clock, description: JobDescription, submitted_at: float) 
     deadline = description.deadline
     if isinstance(deadline, datetime):
         return clock.at(deadline.timestamp())
-    return None if deadline is None else clock.at(submitted_at) + deadline
+    return None if deadline is None else clock.past(submitted_at) + deadline

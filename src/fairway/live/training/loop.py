@@ -117,7 +117,7 @@ class Work:
     async def run(self, ready: Callable[[], None]) -> None:
         """Begin, say that it is ready, and work until the end."""
         self._inbox.open()
-        self._epoch = self._around.store.write(counters.take, counters.EPOCHS, 1)
+        self._epoch = self._around.store.write_vital(counters.take, counters.EPOCHS, 1)
         keeping = asyncio.create_task(self._keep_in_touch())
         try:
             await self._first_contact(keeping)
@@ -208,7 +208,9 @@ class Work:
         now = time.monotonic()
         if now - self._flushed >= _FLUSH_SECONDS:
             self._flushed = now
-            session.scheduler.flush_progress()
+            self._around.store.check()
+            if not self._around.store.short_of_room:  # what is left is for cancels
+                session.scheduler.flush_progress()
             session.look_for_cancels()
         if now - self._trimmed >= _TRIM_SECONDS:
             self._trimmed = now
@@ -221,8 +223,8 @@ class Work:
 
     def _seconds_to_wait(self, session: Session) -> float:
         seconds = self._flushed + _FLUSH_SECONDS - time.monotonic()
-        due = session.scheduler.next_due()
-        return seconds if due is None else min(seconds, due - self._around.clock.today())
+        due = session.scheduler.seconds_until_due()
+        return seconds if due is None else min(seconds, due)
 
     def _goes_on(self) -> bool:
         return not self._course.over
@@ -263,7 +265,7 @@ class Work:
     async def _written(self, changes: Sequence[Change]) -> frozenset[str]:
         if not changes:
             return frozenset()
-        return await asyncio.wrap_future(self._around.store.begin_write(write_all, self._epoch, changes))
+        return await asyncio.wrap_future(self._around.store.begin_vital_write(write_all, self._epoch, changes))
 
     def _break_promises(self, error: Exception) -> None:
         for promise in self._promises:

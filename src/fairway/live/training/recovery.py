@@ -110,7 +110,7 @@ def _resumed_jobs(
             continue
         scheduler.jobs[job.id] = job
         stands = standings.get(job.id, NEW)
-        arrived = scheduler.clock.at(record.submitted_at)
+        arrived = scheduler.clock.past(record.submitted_at)
         event = JobResumed(described, arrived, deadline, stands.isolated_seconds, stands.shares, stands.owed)
         wait = _rest_of_wait(record, scheduler.clock.today())
         if wait > 0:
@@ -121,10 +121,10 @@ def _resumed_jobs(
 
 
 def _rest_of_wait(record: JobRecord, today: float) -> float:
-    """How long a job still has to wait after its last failure."""
+    """How long a job still has to wait after its last failure; all of it, if the clock was set back to before that."""
     if record.state is not JobState.QUEUED or record.reason_code != "BackOff":
         return 0.0
-    return record.changed_at + BACK_OFF.seconds(record.failures) - today
+    return BACK_OFF.seconds(record.failures) - max(today - record.changed_at, 0.0)
 
 
 def _resume_lease(

@@ -99,9 +99,9 @@ class LiveScheduler:
 
     # Time
 
-    def next_due(self) -> float | None:
-        """When `tick` has to be called at the latest, on the wall clock."""
-        return self.clock.wall(self._timers[0][0]) if self._timers else None
+    def seconds_until_due(self) -> float | None:
+        """In how many seconds `tick` has to be called at the latest."""
+        return self.clock.seconds_until(self._timers[0][0]) if self._timers else None
 
     def tick(self) -> None:
         """Do what is due; what comes due meanwhile is left for the next time, so that this ends."""

@@ -83,7 +83,7 @@ class Session:
                 "no accelerator found on this machine; declare emulated ones, as in '--emulate v100=2,k80=1', "
                 "or install the extra 'fairway[nvidia]'"
             )
-        registered = store.write(register_agent, AGENT, devices, at=clock.today())
+        registered = store.write_vital(register_agent, AGENT, devices, at=clock.today())
         self.places = Places.of(registered, accelerators)
         held = store.read(snapshot)
         self.cluster = cluster_of(held.workers, settings.prices)
@@ -112,7 +112,7 @@ class Session:
             if record.cancel_requested_at is not None:
                 self.scheduler.cancel(record.id)
         self._last_job = held.last_job
-        self._taken_back, self._looked_at = False, -math.inf
+        self._taken_back, self._looked_at, self._seen_until = False, -math.inf, clock.today()
         self.look_for_jobs()
 
     def reconcile(self, status: BackendStatus) -> None:
@@ -143,10 +143,13 @@ class Session:
 
     def look_for_cancels(self) -> None:
         """Take in what was taken back, if that may be something and the last time is not just a moment ago."""
-        today = self._around.clock.today()
-        if self._taken_back and abs(today - self._looked_at) >= _LOOK_EVERY_SECONDS:
-            self._taken_back, self._looked_at = False, today
-            for name in self._around.store.read(jobs_taken_back, since=today - _LOOK_BACK_SECONDS):
+        clock = self._around.clock
+        since = clock.earliest_since(self._seen_until) - _LOOK_BACK_SECONDS
+        if not self._taken_back:
+            self._seen_until = clock.today()
+        elif clock.seconds() - self._looked_at >= _LOOK_EVERY_SECONDS:
+            self._taken_back, self._looked_at, self._seen_until = False, clock.seconds(), clock.today()
+            for name in self._around.store.read(jobs_taken_back, since=since):
                 self.scheduler.cancel(name)
 
     def check(self, spec: JobDescription, team: str | None) -> None:
