@@ -61,14 +61,14 @@ def serve_until_ended(make: Callable[[ServingSettings, int, int], Program], path
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the supervisor, which stops its processes in order
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGHUP, abandoned)
-    _end_with_parent(parent)
+    end_with_parent(parent)
     allow_many_files()
     program = make(settings, number, epoch)
     gc.freeze()  # what was imported stays: looking through all of it would take 45 ms each time that a model goes
     program.serve()
 
 
-def _end_with_parent(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """Let this process get SIGHUP when the thread of its parent that started it ends, however that ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGHUP, 0, 0, 0)
     if os.getppid() != parent:  # it ended before the system knew of the wish

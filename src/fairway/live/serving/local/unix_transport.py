@@ -34,6 +34,7 @@ class UnixTransport:
         self._peers: dict[int, Channel] = {}
         self._arrived: list[Arrival] = []
         self._wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._pid = os.getpid()
         self._when_readable(self._wakes, partial(os.eventfd_read, self._wakes))
 
     def listen(self) -> None:
@@ -66,6 +67,8 @@ class UnixTransport:
 
     def receive(self, seconds: float | None) -> list[Arrival]:
         """What has come over all sockets, after waiting for it no longer than this."""
+        if self._pid != os.getpid():
+            os._exit(0)  # a stage has forked, and this is its child, which has no part in serving
         for key, ready in self._selector.select(seconds):
             key.data(ready)
         arrived, self._arrived = self._arrived, []
@@ -73,6 +76,8 @@ class UnixTransport:
 
     def wake(self) -> None:
         """Let `receive` return; from any thread."""
+        if self._pid != os.getpid():
+            os._exit(0)  # as in `receive`
         os.eventfd_write(self._wakes, 1)
 
     def hang_up(self, address: Address) -> None:
