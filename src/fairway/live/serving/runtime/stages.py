@@ -126,7 +126,7 @@ class StageRunner:
         def begin(positions: Sequence[int]) -> None:
             now = self._now()
             among = [marks[position] for position in positions]
-            self._lane.begin(number, stage.number, now, now + seconds, among)
+            self._lane.begin(number, stage.number, now, now + seconds, among, run.run)
 
         if stage.streams:
             request = run.flow.request
@@ -134,13 +134,7 @@ class StageRunner:
         else:
             suspects = [position for position, mark in enumerate(marks) if self._is_suspect(mark)] if size > 1 else []
             work = partial(run_batch, workflow, stage.number, model, members, begin, suspects)
-        return partial(self._recorded, work)
-
-    def _recorded(self, work: Callable[[], list[Outcome]]) -> list[Outcome]:
-        try:
-            return work()
-        finally:
-            self._lane.end(self._now())
+        return work
 
     def _seconds_of(self, run: Run) -> float:
         """How long a run may take: if several clients wait, as long as the last of them does."""
@@ -162,6 +156,8 @@ class StageRunner:
     def _ended(self, run: Run, stage: _Stage, began: float, outcomes: list[Outcome]) -> None:
         """Keep what a stage has put out for each request, and tell the engine how it went."""
         now = self._now()
+        # Not before: a stage may have done something to its process that shows only now. Another may have begun, too.
+        self._lane.end(now, run.run)
         seconds = now - began
         self._tally.took(self._known[run.flow.graph][0], run.stage, seconds)
         stage.long_runs = stage.long_runs + 1 if seconds >= _LONG_SECONDS else 0

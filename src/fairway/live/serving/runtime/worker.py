@@ -375,6 +375,7 @@ class ServingWorker:
 
     def _sign_wanted(self, sender: Address, number: int) -> None:
         self._supervisor = sender
+        self.transport.stay_reachable()
         self.transport.send(sender, ("pong", number))
 
     def _notice_came(self, sender: Address, content: Any) -> None:

@@ -74,17 +74,21 @@ class Running(NamedTuple):
 class Lane:
     """One lane of one process: `begin` and `end` are called by whichever thread does the work."""
 
-    __slots__ = ("_memory", "_offset", "_on", "kind")
+    __slots__ = ("_holder", "_memory", "_offset", "_on", "kind")
 
     def __init__(self, memory: Any, offset: int, kind: LaneKind) -> None:
         self._memory, self._offset, self.kind = memory, offset, kind
         self._on = True
+        self._holder = 0
 
-    def begin(self, number: int, stage: int, since: float, until: float, marks: Sequence[bytes]) -> None:
+    def begin(
+        self, number: int, stage: int, since: float, until: float, marks: Sequence[bytes], holder: int = 0
+    ) -> None:
         """Something begins."""
         if not self._on:
             return
         memory, offset = self._memory, self._offset
+        self._holder = holder
         _STATE.pack_into(memory, offset, _IDLE)  # first, and last again: a reader may look at any moment
         at = offset + _MARKS_AT
         for mark in marks[:_MOST_MARKS]:
@@ -95,9 +99,9 @@ class Lane:
         )
         _STATE.pack_into(memory, offset, _ACTIVE)
 
-    def end(self, now: float) -> None:
-        """It has ended."""
-        if self._on:
+    def end(self, now: float, holder: int = 0) -> None:
+        """It has ended; nothing if something else has begun here since, with another `holder`."""
+        if self._on and self._holder == holder:
             _STATE.pack_into(self._memory, self._offset, _IDLE)
             _ENDED.pack_into(self._memory, self._offset + _ENDED_AT, now)
 

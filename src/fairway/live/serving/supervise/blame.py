@@ -30,12 +30,13 @@ from fairway.live.serving.seams.transport import WireError
 MOST_DEATHS = 2.0
 """So many deaths, counted by their weight, and a request is refused, or a model set aside."""
 
+_BY_SIGNAL_9 = "-9"
 _KILLED = 0.7
 """The weight of a death by signal 9, and below of one with two things under way, or just after the last one."""
 _UNCLEAR = 0.5
 
 _WINDOW_SECONDS = 60.0
-_TRIED_DEATHS, _SET_ASIDE_DEATHS = 2, 3
+_TRIED_REQUESTS, _SET_ASIDE_REQUESTS, _MANY_REQUESTS = 2, 3, 6
 _SET_ASIDE = BackOff(10.0, 300.0)
 _TRIAL_SECONDS = 5.0
 _MOST_WAIT_SECONDS = 15.0
@@ -140,7 +141,7 @@ class Blame:
             weight = _UNCLEAR
         elif len(doing) > 1:
             weight = _UNCLEAR
-        if death.status == "-9" and not overrun:
+        if death.status == _BY_SIGNAL_9 and not overrun:
             weight *= _KILLED
         for each in doing:
             self._hold_against(now, each, weight, death, bool(overrun))
@@ -205,15 +206,17 @@ class Blame:
                 self._refuse(now, mark, f"it {told}, so it is not tried again")
         while len(self._weights) > _MOST_REFUSED:
             self._weights.popitem(last=False)
-        self._judge(now, kind, case, f"{kind} '{name}' {how}")
+        self._judge(now, kind, case, death.status, f"{kind} '{name}' {how}")
 
-    def _judge(self, now: float, kind: str, case: _Case, what: str) -> None:
+    def _judge(self, now: float, kind: str, case: _Case, status: str, what: str) -> None:
         weight = sum(each[1] for each in case.deaths)
         if kind == "model":
             guilty, suspicious = weight >= MOST_DEATHS, True
         else:
-            guilty = case.has_proof and len(case.deaths) >= _SET_ASIDE_DEATHS
-            suspicious = len(case.deaths) >= _TRIED_DEATHS
+            requests = len({frozenset(marks) for _, _, marks in case.deaths})  # one that is tried again is one
+            is_sure = case.has_proof or status != _BY_SIGNAL_9
+            guilty = requests >= (_SET_ASIDE_REQUESTS if is_sure else _MANY_REQUESTS)
+            suspicious = requests >= _TRIED_REQUESTS
         if guilty or (case.times_set_aside and case.state == TRIED):
             case.times_set_aside += 1
             seconds = _SET_ASIDE.seconds(case.times_set_aside)

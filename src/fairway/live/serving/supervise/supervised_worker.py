@@ -20,9 +20,9 @@ class SupervisedWorker:
     """A worker; `epoch` counts its lives, and `connect` makes a line to it.
 
     `wanted` and `given` are the numbers of the last sign that was wanted of it and of the last that it gave. It
-    `is_there` once it has given one. `silent` and `stopped` are for how many seconds, as far as the supervisor was awake
-    to see it, it has given no sign though one was wanted, and has been kept from running. `reports` are what it has said
-    beside its signs. One that `has_row` runs stages, and has a row in the state table.
+    `is_there` once it has given one. `silent` and `stopped` are for how many seconds, as far as the supervisor was
+    awake to see it, it has given no sign though one was wanted, and has been kept from running. `reports` are what it
+    has said beside its signs. One that `has_row` runs stages, and has a row in the state table.
     """
 
     def __init__(self, number: int, name: str, connect: Callable[[int], Line], *, has_row: bool) -> None:
