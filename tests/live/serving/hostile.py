@@ -78,6 +78,7 @@ HARM: dict[str, Callable[[], Any]] = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "hang": lambda: time.sleep(3600),
+    "keep": lambda: ctypes.PyDLL(None).sleep(3600),  # lets no other thread run
     "close": lambda: os.closerange(0, 100),
     "fork": _fork_and_return,
     "fork-and-die": _fork_and_die,

@@ -270,7 +270,7 @@ def test_a_request_that_kills_its_workers_is_given_up_and_takes_nobody_along(
         answers = _at_once(lambda number: client.ask(text=asked[number]), range(4))
         poison = answers.pop(1)
         assert isinstance(poison, RequestFailedError)
-        assert "lost 3 times, so it is not tried again" in str(poison)
+        assert "ended workers (status -9) each time that it was tried, so it is not tried again" in str(poison)
         assert set(answers.values()) == {"harmless"}
 
 

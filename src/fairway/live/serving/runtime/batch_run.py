@@ -58,7 +58,7 @@ def run_batch(
             outcomes[position] = Outcome(problem=run.why(error))
     together = {position: arguments for position, arguments in batch.items() if position not in suspects}
     run.together(together, outcomes)
-    for position in batch.keys() - together.keys():
+    for position in [position for position in batch if position not in together]:
         run.together({position: batch[position]}, outcomes)
     return outcomes
 

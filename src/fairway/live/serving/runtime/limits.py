@@ -13,7 +13,7 @@ from dataclasses import dataclass
 _TIMES = 10.0
 _STAGE_SECONDS = 10.0
 _UNKNOWN_STAGE_SECONDS = 30.0
-_LATE_TIMES, _LATE_SECONDS = 4.0, 2.0
+_LATE_SECONDS = 5.0
 _LOAD_SECONDS = 15.0
 _UNKNOWN_LOAD_SECONDS = 60.0
 LOOP_SECONDS = 10.0
@@ -30,10 +30,10 @@ class Limits:
     def of_stage(self, expected: float, *, is_known: bool, left: float = math.inf) -> float:
         """How long a stage may run: `left` is how long its client waits at most, after which it is of no use."""
         if self.stage_seconds is not None:
-            limit = self.stage_seconds
-        else:
-            limit = _TIMES * expected + (_STAGE_SECONDS if is_known else _UNKNOWN_STAGE_SECONDS)
-        return min(limit, max(left, _LATE_TIMES * expected) + _LATE_SECONDS)
+            return self.stage_seconds
+        if not is_known:
+            return _TIMES * expected + _UNKNOWN_STAGE_SECONDS
+        return min(_TIMES * expected + _STAGE_SECONDS, max(left, _TIMES * expected) + _LATE_SECONDS)
 
     def of_load(self, expected: float | None) -> float:
         """How long a model may load, where it is known how long that takes, or not."""

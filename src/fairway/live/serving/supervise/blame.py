@@ -192,7 +192,10 @@ class Blame:
         culprit = (kind, running.number)
         name = self._names[kind][running.number] if running.number < len(self._names[kind]) else str(running.number)
         seconds = running.until - running.since
-        how = f"took longer than {seconds:.3g} s" if overran else f"ended workers (status {death.status})"
+        late = now > running.until
+        how = f"ended workers (status {death.status})"
+        if overran:
+            how = f"took longer than {seconds:.3g} s" if late else "let no other code of its worker run"
         case = self._cases.setdefault(culprit, _Case())
         marks = {mark for mark in running.marks if mark != NO_MARK}
         case.deaths.append((now, weight, set(marks) or {NO_MARK}))

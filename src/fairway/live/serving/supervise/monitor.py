@@ -31,6 +31,10 @@ _STAND_BY_AFTER_SECONDS = 3.0
 _CLEAR_SECONDS = 10.0
 
 
+_QUIET_SHARE = {LaneKind.STAGE: 1 / 3, LaneKind.LOAD: 1.0, LaneKind.LOOP: 1.0}
+"""For which part of its limit what is done may keep its worker from giving a sign."""
+
+
 class Monitor:
     """The workers of one application, by turns; `now` is the clock.
 
@@ -127,7 +131,8 @@ class Monitor:
     def _why_lost(self, worker: SupervisedWorker, now: float, passed: float) -> str | None:
         """Why a worker counts as lost though its process lives; None if it does not.
 
-        One that does something it may still take its time for is not called silent: a stage may let no other code run.
+        Code that runs may let no other code of its process run, and so no sign be given, for a part of the time that it
+        may take: a load for all of it, since reading a large model often does.
         """
         doing = [each for lane in self._lanes[worker.number] if (each := lane.read()) is not None and each.is_active]
         for each in doing:
@@ -140,9 +145,13 @@ class Monitor:
         if worker.number in self._starting:
             return f"it has not started in {_START_SECONDS:g} s" if worker.age(now) > _START_SECONDS else None
         worker.silent = worker.silent + passed if worker.line is None or worker.wanted != worker.given else 0.0
-        if worker.silent > _SILENT_SECONDS and not doing:
-            return f"it has given no sign for {worker.silent:.2g} s"
-        return None
+        patience = max([_SILENT_SECONDS, *(_QUIET_SHARE[each.kind] * (each.until - each.since) for each in doing)])
+        if worker.silent <= patience:
+            return None
+        for each in doing:
+            if each.kind != LaneKind.LOAD:
+                self._overran[worker.number] = each.kind
+        return f"it has given no sign for {worker.silent:.2g} s"
 
     def _is_still(self, worker: SupervisedWorker, doing: Running) -> bool:
         """Whether a worker does what it did a turn ago: what is read while it is written may be of two things."""
