@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairway.live.serving.runtime.door import Door, Refusal
-from fairway.live.serving.supervise.blame import SET_ASIDE, TRIED, Notice
+from fairway.live.serving.supervise.blame import HELD, SET_ASIDE, TRIED, Notice
 
 _MARK, _OTHER = b"m" * 16, b"o" * 16
 
@@ -41,6 +41,9 @@ def test_a_suspect_waits_until_it_cannot_take_the_last_worker_along() -> None:
     door = _door(suspects=frozenset([_MARK]), suspects_run=False)
     assert not door.lets_in(1, 0, _MARK)
     assert door.lets_in(2, 0, _OTHER)
+    door.heard(_notice(culprits={("workflow", 0): (HELD, "")}))
+    assert not door.lets_in(3, 0, _OTHER)
+    assert door.lets_in(4, 1, _OTHER)
     door.heard(_notice(suspects=frozenset([_MARK])))
     assert door.lets_in(1, 0, _MARK)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairway.live.serving.seams.run_record import Lane, LaneKind, Running, RunRecord, mark_of, workflow_of
 from fairway.live.serving.seams.values import Parcel
-from fairway.live.serving.supervise.blame import SET_ASIDE, TRIED, Blame, Death
+from fairway.live.serving.supervise.blame import HELD, SET_ASIDE, TRIED, Blame, Death
 
 _WORKFLOW = ("workflow", 0)
 
@@ -39,9 +39,24 @@ def test_a_request_that_ends_two_workers_is_refused_with_the_reason() -> None:
     assert blame.notice(0).again == frozenset()
     blame.died(3.0, Death([_ran(_mark(1))], "7"))
     assert "ended workers (status 7) each time" in blame.notice(0).refused[_mark(1)]
+    blame.time_passed(4.0, all_there=True, several_there=True)
+    blame.time_passed(10.0, all_there=True, several_there=True)
     assert blame.notice(0).culprits == {}, "one request says nothing of the others of its workflow"
     blame.time_passed(400.0, all_there=True, several_there=True)
     assert blame.notice(0).refused == {}, "not for ever"
+
+
+def test_others_of_the_workflow_wait_while_there_is_one_worker_only() -> None:
+    for status, longest in (("7", 15.0), ("-9", 3.0)):
+        blame = _blame()
+        blame.died(0.0, Death([_ran(_mark(1))], status))
+        blame.time_passed(longest - 0.1, all_there=False, several_there=False)
+        assert blame.notice(0).culprits[_WORKFLOW][0] == HELD
+        blame.time_passed(longest, all_there=False, several_there=False)
+        assert (_WORKFLOW in blame.notice(0).culprits) == (status == "7")
+        blame.time_passed(longest + 6.0, all_there=True, several_there=True)
+        blame.time_passed(longest + 12.0, all_there=True, several_there=True)
+        assert blame.notice(0).culprits == {}
 
 
 def test_signal_9_may_come_from_outside_so_a_third_death_is_needed() -> None:
@@ -63,6 +78,7 @@ def test_a_suspect_that_is_answered_is_cleared() -> None:
         blame.died(2.0, Death([_ran(_mark(number))], "7"))
         blame.cleared(_mark(number))
     blame.time_passed(3.0, all_there=True, several_there=True)
+    blame.time_passed(3.1, all_there=True, several_there=True)
     assert blame.notice(0).culprits == {}
 
 
@@ -149,7 +165,7 @@ def test_kills_from_outside_set_no_workflow_aside_as_long_as_its_requests_are_an
     blame = _blame()
     for number in range(5):
         blame.died(float(number), Death([_ran(_mark(number))], "-9"))
-        assert blame.notice(0).culprits.get(_WORKFLOW, (TRIED,))[0] == TRIED
+        assert blame.notice(0).culprits[_WORKFLOW][0] in {HELD, TRIED}
     for number in range(5):
         blame.cleared(_mark(number))
     blame.time_passed(6.0, all_there=True, several_there=True)

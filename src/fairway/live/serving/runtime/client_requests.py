@@ -27,6 +27,9 @@ from fairway.place.graph import TaskGraph
 
 _MANY_PARCELS = 64
 
+_MOST_UNHEARD_SECONDS = 3.0
+"""So long a request that was lost with a worker waits for word whether that worker died of it."""
+
 
 class PendingRequest(NamedTuple):
     """A request whose client waits for the reply, until `deadline`; `mark` is what it is known by at the door."""
@@ -59,6 +62,7 @@ class ClientRequests:
         door: Door,
         cleared: Callable[[bytes], None],
         *,
+        number: int,
         first_key: int,
         most_open: int,
     ) -> None:
@@ -68,6 +72,9 @@ class ClientRequests:
         self._tell, self._now = tell, now
         self._door, self._cleared = door, cleared
         self._lets_in = False
+        self._number, self._gone = number, set[int]()
+        # The worker that each of these was lost with, of which the supervisor has said nothing yet, and until when.
+        self._unheard: dict[int, tuple[int, float]] = {}
         self._waiting: dict[int, None] = {}  # the keys of those that have not come in yet
         self._key, self._most_open = first_key, most_open
         self._pending: dict[int, PendingRequest] = {}
@@ -95,7 +102,7 @@ class ClientRequests:
             return
         deadline = math.inf if request.seconds is None else now + request.seconds
         mark = mark_of(request.workflow, request.parcel)
-        self._begin(PendingRequest(client, request, now, deadline, mark), given)
+        self._begin(PendingRequest(client, request, now, deadline, mark), given, request.lost)
 
     def cancelled(self, client: Address, name: Any) -> None:
         """A client has changed its mind."""
@@ -136,6 +143,28 @@ class ClientRequests:
                 self._repeat(key)
         self._let_in()
 
+    def worker_lost(self, worker: int) -> None:
+        """The supervisor has said what there is to say about the loss of a worker."""
+        self._gone.add(worker)
+        self._let_in()
+
+    def worker_joined(self, worker: int) -> None:
+        """A worker is there, or another one in its place."""
+        self._gone.discard(worker)
+
+    def time_passed(self) -> None:
+        """Some may have waited for long enough."""
+        if self._unheard:
+            self._let_in()
+
+    def _is_heard(self, key: int) -> bool:
+        """Whether the supervisor has spoken of the worker that a request was lost with, or will hardly do so."""
+        worker, until = self._unheard.get(key, (-1, -math.inf))
+        if worker not in self._gone and self._now() < until:
+            return False
+        self._unheard.pop(key, None)
+        return True
+
     def _repeat(self, key: int) -> None:
         pending, given = self._pending[key], self._values.input(key)
         assert given is not None
@@ -150,7 +179,7 @@ class ClientRequests:
         self._lets_in = True
         for key in list(self._waiting):
             pending = self._pending.get(key)
-            if pending is None or key not in self._waiting:
+            if pending is None or key not in self._waiting or not self._is_heard(key):
                 continue
             request = pending.request
             refusal = self._door.refusal(request.workflow, pending.mark)
@@ -196,7 +225,7 @@ class ClientRequests:
             self._transport.send(pending.client, ("refused", pending.request.name, refuse.code, refuse.reason))
         self._values.let_go(refuse.key)
 
-    def _begin(self, pending: PendingRequest, given: Value) -> None:
+    def _begin(self, pending: PendingRequest, given: Value, lost: int | None = None) -> None:
         self._key += 1
         key, request = self._key, pending.request
         self._pending[key] = pending
@@ -207,6 +236,9 @@ class ClientRequests:
         refusal = self._door.refusal(request.workflow, pending.mark)
         if refusal is not None:
             self.refuse(Refuse(key, *refusal))
+        elif lost is not None and lost not in {*self._gone, self._number}:
+            self._unheard[key] = (lost, self._now() + _MOST_UNHEARD_SECONDS)
+            self._waiting[key] = None
         elif self._door.lets_in(key, request.workflow, pending.mark):
             self._come_in(key, pending)
         else:
@@ -228,6 +260,7 @@ class ClientRequests:
         pending = self._pending.pop(key, None)
         self._complete.discard(key)
         self._waiting.pop(key, None)
+        self._unheard.pop(key, None)
         if pending is not None:
             self._door.is_over(key, pending.request.workflow)
             self._keys_of.pop((pending.client, pending.request.name), None)

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fairway.engine.serving.messages import FAILED, UNPLACEABLE
-from fairway.live.serving.supervise.blame import SET_ASIDE, TRIED, Notice
+from fairway.live.serving.supervise.blame import HELD, SET_ASIDE, TRIED, Notice
+
+_GRAVEST_FIRST = (SET_ASIDE, TRIED, HELD)
 
 
 class Refusal(NamedTuple):
@@ -40,7 +42,7 @@ class Door:
         for workflow, culprits in enumerate(self._needs):
             found = [notice.culprits[each] for each in culprits if each in notice.culprits]
             if found:
-                states[workflow] = min(found, key=lambda each: each[0] != SET_ASIDE)
+                states[workflow] = min(found, key=lambda each: _GRAVEST_FIRST.index(each[0]))
         self._states = states
 
     def is_suspect(self, mark: bytes) -> bool:
@@ -68,7 +70,10 @@ class Door:
             return False
         if mark in notice.suspects and not notice.suspects_run:
             return False
-        if self._states.get(workflow, ("",))[0] == TRIED:
+        state = self._states.get(workflow, ("",))[0]
+        if state == HELD:
+            return False
+        if state == TRIED:
             if not notice.suspects_run or notice.tries_at != self._number or workflow in self._on_trial:
                 return False
             self._on_trial[workflow] = key

@@ -147,6 +147,7 @@ class ServingWorker:
             self._now,
             self._door,
             self._cleared,
+            number=number,
             first_key=(epoch * settings.workers + number) << 32,
             most_open=settings.most_open * (settings.workers if self._plans else 1),
         )
@@ -356,9 +357,11 @@ class ServingWorker:
         elif planner is None:
             self._values.let_go_all(lambda key: (key >> 32) % workers == worker)
         self._clients.begin_again()
+        self._clients.worker_lost(worker)
 
     def _peer_joined(self, sender: Address, worker: int) -> None:
         self._check_process(worker)
+        self._clients.worker_joined(worker)
         # The others have heard of its loss, so all that they had sent to it is known here once they have been heard.
         self._take_others(sender)
         engine = self._engine_of(worker)
@@ -375,6 +378,7 @@ class ServingWorker:
 
     def _sign_wanted(self, sender: Address, number: int) -> None:
         self._supervisor = sender
+        self._clients.time_passed()
         self.transport.stay_reachable()
         self.transport.send(sender, ("pong", number))
 
@@ -462,6 +466,7 @@ class ServingWorker:
 
 _UNDERSTOOD: Mapping[str, tuple[Callable[..., None], int]] = {
     "ask": (ServingWorker._client_asks, 5),
+    "ask-again": (ServingWorker._client_asks, 6),
     "cancel": (ServingWorker._client_cancels, 1),
     "event": (ServingWorker._peer_says, 5),
     "planner": (ServingWorker._planner_greets, 0),

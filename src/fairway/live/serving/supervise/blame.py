@@ -7,6 +7,8 @@ and no process at hand:
   takes the last one along; it runs alone, and is cleared if it is answered. After `MOST_DEATHS` it is refused: two
   deaths, or three if the processes were killed by signal 9, which may have come from anywhere. One that ran longer than
   it may is refused at once.
+- Other requests of its workflow wait as well while there is one worker only, or none, since they may be of the same
+  kind, and are on trial then. If it was signal 9, they wait for three seconds at most, and are not.
 - A workflow with several suspects that are not cleared is on trial: one request of it at a time, through one door. If
   that goes on to cost workers, it is set aside: its requests are refused, with the reason, for a while, which is longer
   each time.
@@ -39,7 +41,7 @@ _WINDOW_SECONDS = 60.0
 _TRIED_REQUESTS, _SET_ASIDE_REQUESTS, _MANY_REQUESTS = 2, 3, 6
 _SET_ASIDE = BackOff(10.0, 300.0)
 _TRIAL_SECONDS = 5.0
-_MOST_WAIT_SECONDS = 15.0
+_MOST_WAIT_SECONDS, _MOST_HELD_SECONDS = 15.0, 3.0
 _REFUSED_SECONDS = 300.0
 _MOST_REFUSED = 1024
 _RECENT_SECONDS = 1.0
@@ -47,7 +49,7 @@ _RECENT_SECONDS = 1.0
 Culprit = tuple[str, int]
 """("workflow", number) or ("model", number)."""
 
-TRIED, SET_ASIDE = "tried", "set aside"
+HELD, TRIED, SET_ASIDE = "held", "tried", "set aside"
 
 
 class Notice(NamedTuple):
@@ -95,6 +97,7 @@ class _Case:
     times_set_aside: int = 0
     reason: str = ""
     has_proof: bool = False
+    by_itself: bool = False
 
 
 class Blame:
@@ -174,7 +177,10 @@ class Blame:
             self._is_new = True
         for culprit, case in list(self._cases.items()):
             case.deaths = [each for each in case.deaths if now - each[0] < _WINDOW_SECONDS]
-            if case.state == SET_ASIDE and now >= case.until:
+            if case.state == HELD and (all_there or several_there or now >= case.until):
+                # It did this by itself, so several of its requests at once may; signal 9 may have come from outside.
+                self._enter(case, TRIED if case.by_itself else "", now + _TRIAL_SECONDS if case.by_itself else math.inf)
+            elif case.state == SET_ASIDE and now >= case.until:
                 self._enter(case, TRIED, now + _TRIAL_SECONDS)
             elif case.state == TRIED and not (case.deaths or case.times_set_aside):
                 self._enter(case, "", math.inf)
@@ -213,6 +219,7 @@ class Blame:
 
     def _judge(self, now: float, kind: str, case: _Case, status: str, what: str) -> None:
         weight = sum(each[1] for each in case.deaths)
+        case.by_itself = status != _BY_SIGNAL_9
         if kind == "model":
             guilty, suspicious = weight >= MOST_DEATHS, True
         else:
@@ -227,6 +234,8 @@ class Blame:
             self._enter(case, SET_ASIDE, now + seconds)
         elif suspicious:
             self._enter(case, TRIED, now + _TRIAL_SECONDS)
+        elif not case.state:
+            self._enter(case, HELD, now + (_MOST_HELD_SECONDS if status == _BY_SIGNAL_9 else _MOST_WAIT_SECONDS))
 
     def _enter(self, case: _Case, state: str, until: float) -> None:
         case.state, case.until = state, until
