@@ -91,6 +91,26 @@ def serve(
         int,
         typer.Option(min=1, metavar="N", help="Requests that a worker takes at a time.", rich_help_panel=_WORKERS),
     ] = 1000,
+    stage_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="A stage that runs longer is stuck: its worker is replaced, its request refused; several times what "
+            "was measured otherwise.",
+            show_default=False,
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None,
+    load_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="A model that loads longer is stuck: its worker is replaced; several times what was measured "
+            "otherwise.",
+            show_default=False,
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None,
     directory: Annotated[
         Path | None,
         typer.Option(
@@ -161,5 +181,7 @@ def serve(
             no_token=no_token,
             pinned=tuple(dict.fromkeys(pin or ())),
             traces=traces,
+            stage_limit=stage_limit,
+            load_limit=load_limit,
         )
     )

@@ -56,6 +56,8 @@ class ServeOptionsGiven:
     no_token: bool
     pinned: tuple[str, ...]
     traces: str | None
+    stage_limit: str | None = None
+    load_limit: str | None = None
 
     def settings(self, directory: Path, memory: Path) -> ServingSettings:
         """How to serve, with as many threads as were given; `chosen` says how many that should be with auto."""
@@ -79,6 +81,8 @@ class ServeOptionsGiven:
             pinned=self.pinned,
             traces=self.traces,
             slo_seconds=None if self.slo is None else _seconds("--slo", self.slo),
+            stage_limit_seconds=None if self.stage_limit is None else _seconds("--stage-limit", self.stage_limit),
+            load_limit_seconds=None if self.load_limit is None else _seconds("--load-limit", self.load_limit),
         )
 
     def chosen(self, settings: ServingSettings) -> tuple[ServingSettings, ThreadChoice | None]:

@@ -36,7 +36,8 @@ def test_inputs_are_json_or_the_body(serving: Serving) -> None:
     assert client.post("/workflows/reverse", content=large).content == large[::-1]
     described = client.post("/workflows/describe", json={"text": "ü"})
     assert described.json() == {"text": "ü", "array": [0, 1, 2], "none": None, "raw": "aGk=", "set": [1]}
-    _until(lambda: [path.name for path in serving.supervisor.settings.memory_directory.iterdir()] == ["table"])
+    memory = serving.supervisor.settings.memory_directory
+    _until(lambda: {path.name for path in memory.iterdir()} == {"table", "running"})
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from fairway.live.serving.local.worker_pool import ProcessPool
@@ -44,3 +47,57 @@ def test_a_process_knows_its_number_its_life_and_its_environment(tmp_path: Path)
         assert pool.ended(7) == "0"
     pool.stop(1.0)
     pool.close()
+
+
+def test_what_a_process_has_started_ends_with_it(tmp_path: Path) -> None:
+    """Its children would keep its sockets open, also those that have left its session."""
+    program = "import os, time\nif os.fork() == 0: os.setsid(); print(os.getpid(), flush=True)\ntime.sleep(600)"
+    pool = _pool(tmp_path, program)
+    pool.start(0, 0)
+    _until(lambda: pool.last_words(0).isdecimal())
+    child = int(pool.last_words(0))
+    pool.kill(0)
+    _until(lambda: pool.ended(0) is not None)
+    _until(lambda: not _runs(child))
+    pool.stop(1.0)
+    pool.close()
+
+
+def test_the_process_that_stands_by_becomes_the_next_worker(tmp_path: Path) -> None:
+    program = "import json, os, sys, time\nbecome = json.loads(sys.stdin.readline())\n"
+    program += "open(become['log'], 'a').write(f\"{become['number']} {become['epoch']} {become['environment']}\\n\")\n"
+    pool = ProcessPool(
+        lambda *_: [sys.executable, "-c", "print('a new one')"],
+        lambda number: {"NUMBER": str(number)},
+        lambda number: tmp_path / f"{number}.log",
+        [sys.executable, "-c", program + "time.sleep(600)"],
+    )
+    pool.stand_by()
+    pool.stand_by()
+    pool.start(3, 1)
+    _until_said(pool, 3, "3 1 {'NUMBER': '3'}")
+    assert not pool.is_stopped(3)
+    os.kill(pool.pid(3), signal.SIGSTOP)
+    _until(lambda: pool.is_stopped(3))
+    pool.kill(3)
+    _until(lambda: pool.ended(3) == "-9")
+    pool.start(3, 2)
+    _until_said(pool, 3, "a new one")
+    pool.stand_by()
+    pool.stop(1.0)
+    pool.close()
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process runs; one that is dead may still have its number until its parent has heard of it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in {"Z", "X"}
+    except OSError:
+        return False

@@ -80,11 +80,11 @@ def _at_once(ask: Callable[[int], Any], numbers: range) -> dict[int, Any]:
 
 
 def _nothing_is_left(supervisor: Supervisor) -> None:
-    """Nobody holds anything of a request, and there are no files but the table."""
+    """Nobody holds anything of a request, and there are no files but those that all share."""
     settings = supervisor.settings
     _until(lambda: len(tallies(settings)) == settings.workers + 1)
     _until(lambda: tallies(settings)[settings.workers]["held"] == 0)
-    _until(lambda: [path.name for path in settings.memory_directory.iterdir()] == ["table"])
+    _until(lambda: {path.name for path in settings.memory_directory.iterdir()} == {"table", "running"})
 
 
 def test_requests_that_come_together_run_in_batches(serving: Serving) -> None:
@@ -270,7 +270,7 @@ def test_a_request_that_kills_its_workers_is_given_up_and_takes_nobody_along(
         answers = _at_once(lambda number: client.ask(text=asked[number]), range(4))
         poison = answers.pop(1)
         assert isinstance(poison, RequestFailedError)
-        assert "lost 3 times, so it is not tried again" in str(poison)
+        assert "ended workers (status -9) each time that it was tried, so it is not tried again" in str(poison)
         assert set(answers.values()) == {"harmless"}
 
 

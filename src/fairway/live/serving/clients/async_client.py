@@ -155,12 +155,13 @@ class AsyncServingClient:
         number, deadline = site.number(workflow), Deadline(seconds, site.seams.now)
         parcel = site.values.pack(inputs)
         pieces, losses, over, busy = 0, 0, False, set[int]()
+        gone: int | None = None
         connection: _Connection | None = None
         try:
             while not over:
                 connection = await self._connected(deadline, busy)
                 ear = connection.heard[name] = _Ear()
-                connection.send(ClientRequest(name, number, parcel, deadline.left(), trace).message())
+                connection.send(ClientRequest(name, number, parcel, deadline.left(), trace, gone).message())
                 while (heard := await ear.next(deadline)) is not None:
                     kind, *content = heard
                     if kind == "refused":
@@ -186,6 +187,7 @@ class AsyncServingClient:
                     yield "chunk", value
                 else:
                     losses += 1
+                    gone = connection.worker
                 if losses >= MOST_LOSSES:
                     raise lost(losses)
                 connection.forget(name)

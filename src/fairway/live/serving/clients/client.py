@@ -96,12 +96,13 @@ class ServingClient:
         number, deadline = site.number(workflow), Deadline(seconds, site.seams.now)
         parcel = site.values.pack(inputs)
         pieces, losses, busy = 0, 0, set[int]()
+        gone: int | None = None
         used: _Connection | None = None
         try:
             while True:
                 used = connection = self._connected(deadline, busy)
                 try:
-                    connection.line.send(ClientRequest(name, number, parcel, deadline.left()).message())
+                    connection.line.send(ClientRequest(name, number, parcel, deadline.left(), lost=gone).message())
                     for kind, *content in self._heard(connection.line, name, deadline):
                         if kind == "chunk":
                             if content[0] == pieces:  # after the loss of a worker, the first ones come again
@@ -125,7 +126,7 @@ class ServingClient:
                     self._give_back(connection)
                 except (_GoneError, OSError, WireError):
                     connection.line.close()
-                    used = None
+                    used, gone = None, connection.worker
                     losses += 1
                     if losses >= MOST_LOSSES:
                         raise lost(losses) from None

@@ -47,7 +47,7 @@ class ClientRequest(NamedTuple):
     """What a client asks a worker for: a workflow, by number; `name` is the client's own for this request.
 
     `parcel` has the inputs. `seconds` is how long the client will wait. `trace` is a W3C `traceparent`, if the request
-    is part of a trace.
+    is part of a trace. `lost` is the worker that was lost when this was last asked, which may have died of it.
     """
 
     name: int
@@ -55,15 +55,18 @@ class ClientRequest(NamedTuple):
     parcel: Parcel
     seconds: float | None = None
     trace: str | None = None
+    lost: int | None = None
 
     def message(self) -> tuple[Any, ...]:
         """The request as a message."""
-        return ("ask", self.name, self.workflow, tuple(self.parcel), self.seconds, self.trace)
+        said = (self.name, self.workflow, tuple(self.parcel), self.seconds, self.trace)
+        return ("ask", *said) if self.lost is None else ("ask-again", *said, self.lost)
 
     @classmethod
     def checked(cls, content: Sequence[Any], workflows: int) -> ClientRequest:
         """The request that came as a message; refuses what no client of ours would send."""
-        name, workflow, parcel, seconds, trace = content
+        name, workflow, parcel, seconds, trace, *rest = content
+        lost = rest[0] if rest else None
         if (
             type(name) is type(workflow) is int
             and 0 <= workflow < workflows
@@ -72,8 +75,9 @@ class ClientRequest(NamedTuple):
             and all(isinstance(buffer, bytes | str) for buffer in parcel[1])
             and (seconds is None or isinstance(seconds, float | int))
             and (trace is None or isinstance(trace, str))
+            and (lost is None or type(lost) is int)
         ):
-            return cls(name, workflow, Parcel(*parcel), seconds, trace)
+            return cls(name, workflow, Parcel(*parcel), seconds, trace, lost)
         raise WireError("a request that is none")
 
 

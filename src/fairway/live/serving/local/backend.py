@@ -9,12 +9,14 @@ from collections.abc import Callable
 
 from fairway.live.serving.local.channel import Channel, connect
 from fairway.live.serving.local.serving_directory import ServingDirectory
+from fairway.live.serving.local.shared_file import make_file, mapped
 from fairway.live.serving.local.shared_memory import SharedMemoryValues, clear_after_clients
 from fairway.live.serving.local.shared_table import SharedTable
 from fairway.live.serving.local.unix_transport import UnixTransport
 from fairway.live.serving.local.worker_pool import ProcessPool
 from fairway.live.serving.runtime.background_thread import BackgroundThread
 from fairway.live.serving.seams.message_board import MessageBoard, MessageMarks
+from fairway.live.serving.seams.run_record import RunRecord
 from fairway.live.serving.seams.state_board import RowMarks, RowTable, SharedBoard, SharedMarks, StateBoard
 from fairway.live.serving.seams.transport import Message, Transport
 from fairway.live.serving.supervise.environment import stage_environment
@@ -32,6 +34,8 @@ class LocalBackend:
     def __init__(self, settings: ServingSettings) -> None:
         self._settings = settings
         self._directory = ServingDirectory(settings)
+        self._running = settings.memory_directory / "running"
+        self._running_bytes = RunRecord.size(len(settings.processes))
 
     def transport(self, number: int) -> UnixTransport:
         """The sockets of a worker."""
@@ -69,15 +73,20 @@ class LocalBackend:
 
     def pool(self) -> ProcessPool:
         """Children of this process."""
-        return ProcessPool(self._command, self._environment, self._settings.log)
+        return ProcessPool(self._command, self._environment, self._settings.log, self._program("standby"))
+
+    def run_record(self) -> RunRecord:
+        """A file in the directory in memory."""
+        return RunRecord(mapped(self._running, self._running_bytes))
 
     def check(self) -> None:
         """Refuse a directory that cannot be served from."""
         self._directory.check()
 
     def take(self) -> None:
-        """Have the directories for this supervisor."""
+        """Have the directories for this supervisor, and room for what its processes do."""
         self._directory.take()
+        make_file(self._running, self._running_bytes)
 
     def release(self) -> None:
         """Give the directories up."""
@@ -88,7 +97,10 @@ class LocalBackend:
         clear_after_clients(self._settings.memory_directory)
 
     def _command(self, number: int, epoch: int) -> list[str]:
-        arguments = (self._settings.directory / "settings.json", number, epoch, os.getpid())
+        return self._program(number, epoch)
+
+    def _program(self, *what: int | str) -> list[str]:
+        arguments = (self._settings.directory / "settings.json", *what, os.getpid())
         return [sys.executable, "-m", "fairway.live.serving.local.worker_program", *map(str, arguments)]
 
     def _environment(self, number: int) -> dict[str, str]:

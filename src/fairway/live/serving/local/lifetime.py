@@ -10,11 +10,13 @@ import ctypes
 import gc
 import logging
 import os
+import resource
 import shutil
 import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,6 +25,8 @@ from fairway.live.serving.supervise.settings import ServingSettings
 
 _PATIENCE_SECONDS = 2.0
 _PR_SET_PDEATHSIG = 1
+_MOST_MEMORY = 0.9
+_OOM_SCORE = "800"
 
 
 class Program(Protocol):
@@ -61,18 +65,30 @@ def serve_until_ended(make: Callable[[ServingSettings, int, int], Program], path
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the supervisor, which stops its processes in order
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGHUP, abandoned)
-    _end_with_parent(parent)
+    end_with_parent(parent)
     allow_many_files()
+    _bound_memory()
     program = make(settings, number, epoch)
     gc.freeze()  # what was imported stays: looking through all of it would take 45 ms each time that a model goes
     program.serve()
 
 
-def _end_with_parent(parent: int) -> None:
+def end_with_parent(parent: int) -> None:
     """Let this process get SIGHUP when the thread of its parent that started it ends, however that ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGHUP, 0, 0, 0)
     if os.getppid() != parent:  # it ended before the system knew of the wish
         sys.exit(0)
+
+
+def _bound_memory() -> None:
+    """Let a stage that allocates without end get a `MemoryError`; if memory is short, this process goes first."""
+    most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        if hard == resource.RLIM_INFINITY or hard > most:
+            resource.setrlimit(resource.RLIMIT_DATA, (int(_MOST_MEMORY * most), hard))
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
 
 
 def _has_ended(parent: int, patience_seconds: float) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import mmap
-import os
 from pathlib import Path
 
+from fairway.live.serving.local.shared_file import make_file, mapped
 from fairway.live.serving.seams.state_board import SharedRows
 from fairway.place.arrays import BoolArray
 from fairway.place.fleet import Fleet
@@ -15,22 +14,12 @@ class SharedTable(SharedRows):
     """The rows of all workers, in a file."""
 
     def __init__(self, fleet: Fleet, path: Path, homes: BoolArray | None = None) -> None:
-        super().__init__(fleet, _mapped(path, self.size(fleet)), homes)
+        super().__init__(fleet, mapped(path, self.size(fleet)), homes)
 
     @classmethod
     def create(cls, fleet: Fleet, path: Path) -> SharedTable:
         """Make the file, with no worker present yet."""
-        with path.open("xb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.truncate(cls.size(fleet))
+        make_file(path, cls.size(fleet))
         table = cls(fleet, path)
         table.clear()
         return table
-
-
-def _mapped(path: Path, size: int) -> mmap.mmap:
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        return mmap.mmap(descriptor, size)
-    finally:
-        os.close(descriptor)

@@ -34,11 +34,25 @@ class UnixTransport:
         self._peers: dict[int, Channel] = {}
         self._arrived: list[Arrival] = []
         self._wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._pid = os.getpid()
+        self._listening: socket.socket | None = None
+        self._inode: int | None = None
         self._when_readable(self._wakes, partial(os.eventfd_read, self._wakes))
 
     def listen(self) -> None:
         """Let others connect."""
         self._listen_at(self._socket_of(self._number))
+
+    def stay_reachable(self) -> None:
+        """Listen anew if the socket is not in its place any more."""
+        path = self._socket_of(self._number)
+        if self._listening is None or _inode(path) == self._inode:
+            return
+        _LOG.warning("%s was removed; it is made anew", path)
+        self._selector.unregister(self._listening)
+        self._listening.close()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.listen()
 
     def heed_signals(self) -> None:
         """Let a signal end a wait even if it came just before, or to another thread; for the main thread.
@@ -66,6 +80,8 @@ class UnixTransport:
 
     def receive(self, seconds: float | None) -> list[Arrival]:
         """What has come over all sockets, after waiting for it no longer than this."""
+        if self._pid != os.getpid():
+            os._exit(0)  # a stage has forked, and this is its child, which has no part in serving
         for key, ready in self._selector.select(seconds):
             key.data(ready)
         arrived, self._arrived = self._arrived, []
@@ -73,6 +89,8 @@ class UnixTransport:
 
     def wake(self) -> None:
         """Let `receive` return; from any thread."""
+        if self._pid != os.getpid():
+            os._exit(0)  # as in `receive`
         os.eventfd_write(self._wakes, 1)
 
     def hang_up(self, address: Address) -> None:
@@ -92,7 +110,8 @@ class UnixTransport:
         self._peers.clear()
 
     def _listen_at(self, path: Path) -> None:
-        listening = listen(path)
+        listening = self._listening = listen(path)
+        self._inode = _inode(path)
         self._selector.register(listening, _READ, partial(self._accept, listening))
 
     def _when_readable(self, descriptor: int, action: Callable[[], object]) -> None:
@@ -150,6 +169,12 @@ class UnixTransport:
         channel.close()
         if channel.peer is not None and self._peers.get(channel.peer) is channel:
             del self._peers[channel.peer]
+
+
+def _inode(path: Path) -> int | None:
+    with suppress(OSError):
+        return path.stat().st_ino
+    return None
 
 
 def _empty(pipe: int) -> None:

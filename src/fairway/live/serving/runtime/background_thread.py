@@ -6,6 +6,7 @@ all that compute in libraries do, lets the loop go on meanwhile.
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -57,4 +58,7 @@ class BackgroundThread:
                 value, problem = None, error
             self._done.append((done, value, problem))
             del function, done, value, problem  # or the last result would live until the next work comes
-            self._wake()
+            try:
+                self._wake()
+            except OSError:  # the work has closed descriptors that were not its own: the loop would never wake again
+                os._exit(1)

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from fairway.engine.serving.messages import NONE_FAILED, BatchArrived, BatchDone, Event
 from fairway.live.serving.application.definition import ServedWorkflow
+from fairway.live.serving.runtime.explanation import explained
 from fairway.live.serving.runtime.message_codec import Coder
 from fairway.live.serving.runtime.request_values import RequestValues, Value
 from fairway.live.serving.runtime.spans import Spans
-from fairway.live.serving.runtime.stages import explained
+from fairway.live.serving.seams.run_record import NO_MARK
 from fairway.live.serving.seams.transport import Transport, WireError
 from fairway.live.serving.seams.values import Parcel
 from fairway.place.graph import TaskGraph
@@ -61,8 +62,11 @@ class BatchMessages:
         keys = [flow.request.key for flow in batch.flows]
         workflow = self._workflows[batch.flows[0].graph]
         try:
-            members = [self._member(workflow, batch.stage, key) for key in keys]
-        except Exception as error:  # a value whose maker is gone has to be packed again, and there is no room for it
+            with self._values.watched(keys[0]):
+                members = [self._member(workflow, batch.stage, key) for key in keys]
+        except (
+            BaseException
+        ) as error:  # a value whose maker is gone has to be packed again, and there is no room for it
             reason = explained(_CANNOT_BE_SENT, error)
             self._happened(BatchDone(batch.number, worker, 0.0, dict.fromkeys(range(len(keys)), reason)))
             return
@@ -94,14 +98,17 @@ class BatchMessages:
                 batch.keys[batch.keys.index(key)] = None
 
     def _member(self, workflow: ServedWorkflow, stage: int, key: int) -> tuple[Any, ...]:
-        """What a request brings to a stage, the outputs of the stages before, and its trace."""
+        """What a request brings to a stage, the outputs of the stages before, its trace and its mark."""
         given = self._values.input(key) if workflow.takes_input(stage) else None
         outputs = {}
         for source in workflow.workflow.predecessors[stage]:
             value = self._values.output(key, source)
             if value is not None:
                 outputs[source] = tuple(value.packed())
-        return None if given is None else tuple(given.packed()), outputs, self._spans.trace_of(key)
+        return None if given is None else tuple(given.packed()), outputs, self._spans.trace_of(key), self._mark(key)
+
+    def _mark(self, key: int) -> bytes:
+        return self._values.marks.get(key, NO_MARK)
 
     # At a worker
 
@@ -111,8 +118,9 @@ class BatchMessages:
         if not isinstance(event, BatchArrived) or len(members) != len(event.flows):
             raise WireError("a batch with the inputs of its requests expected")
         keys = [flow.request.key for flow in event.flows]
-        for key, (given, outputs, trace) in zip(keys, members, strict=True):
+        for key, (given, outputs, trace, mark) in zip(keys, members, strict=True):
             self._spans.passed(key, trace)
+            self._values.marks[key] = mark
             try:
                 if given is not None:
                     self._values.keep_input(key, Value(self._values.values, came=Parcel(*given)))
@@ -135,8 +143,9 @@ class BatchMessages:
             if position in failed or key is None:
                 continue
             try:
-                outputs[position] = tuple(self._values.hand_over(key, batch.stage))
-            except Exception as error:  # it cannot be pickled, or there is no room for it, or the request is over
+                with self._values.watched(key):
+                    outputs[position] = tuple(self._values.hand_over(key, batch.stage))
+            except BaseException as error:  # it cannot be pickled, or there is no room for it, or the request is over
                 failed[position] = explained("what a stage put out cannot be sent: pickling", error)
         message = ("batch-done", self._coder.encode(done._replace(failed=failed or NONE_FAILED)), outputs)
         if not self._transport.send(self._number_of(planner), message):

@@ -1,60 +1,92 @@
 """Runs a stage for a batch of requests, so that each gets its own result or its own problem.
 
 If a batch of several raises, its members run again one by one: only those that raise alone have failed. A stage may run
-for a request more than once in any case, since workers may be lost.
+for a request more than once in any case, since workers may be lost. A request that workers have died of before runs
+after the others, and alone, so that it takes none of them along.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from fairway.live.serving.application.definition import ServedWorkflow
+from fairway.live.serving.runtime.explanation import explained, kind_of
 from fairway.workflows import Arguments
 
 _LOG = logging.getLogger(__name__)
 
+Begin = Callable[[Sequence[int]], None]
+"""Is called with the positions of the members that are about to run."""
+
 
 class Outcome(NamedTuple):
-    """What a stage has put out for a request, or what it raised."""
+    """What a stage has put out for a request, or why it has put out nothing."""
 
     value: Any = None
-    problem: BaseException | None = None
+    problem: str | None = None
 
 
 def run_batch(
-    workflow: ServedWorkflow, stage: int, model: object | None, members: Sequence[Callable[[], Arguments]]
+    workflow: ServedWorkflow,
+    stage: int,
+    model: object | None,
+    members: Sequence[Callable[[], Arguments]],
+    begin: Begin = lambda _: None,
+    suspects: Collection[int] = (),
 ) -> list[Outcome]:
-    """The outcome of each member; a member is a function that puts its arguments together, which may fail too."""
+    """The outcome of each member; a member is a function that puts its arguments together, which may fail too.
+
+    `suspects` are the positions of those that run alone.
+    """
+    run = _Run(workflow, stage, model, begin)
     if len(members) == 1:  # by far the most
+        begin((0,))
         try:
             (value,) = workflow.run(stage, model, [members[0]()])
         except BaseException as error:  # a stage may raise anything, and the worker outlives it
-            return [Outcome(problem=error)]
+            return [Outcome(problem=run.why(error))]
         return [Outcome(value)]
     outcomes: list[Outcome] = [Outcome()] * len(members)
     batch: dict[int, Arguments] = {}
     for position, member in enumerate(members):
+        begin((position,))
         try:
             batch[position] = member()
         except BaseException as error:  # what another process has pickled may raise anything
-            outcomes[position] = Outcome(problem=error)
-    for position, outcome in zip(batch, _run(workflow, stage, model, list(batch.values())), strict=True):
-        outcomes[position] = outcome
+            outcomes[position] = Outcome(problem=run.why(error))
+    together = {position: arguments for position, arguments in batch.items() if position not in suspects}
+    run.together(together, outcomes)
+    for position in [position for position in batch if position not in together]:
+        run.together({position: batch[position]}, outcomes)
     return outcomes
 
 
-def _run(workflow: ServedWorkflow, stage: int, model: object | None, batch: list[Arguments]) -> list[Outcome]:
-    if not batch:
-        return []
-    try:
-        return [Outcome(value) for value in workflow.run(stage, model, batch)]
-    except BaseException as error:  # a stage may raise anything, and the worker outlives it
-        if len(batch) == 1:
-            return [Outcome(problem=error)]
-        name = workflow.workflow.stages[stage].name
-        _LOG.info(
-            "stage '%s' raised %s for a batch of %d, which run one by one now", name, type(error).__name__, len(batch)
-        )
-    return [outcome for arguments in batch for outcome in _run(workflow, stage, model, [arguments])]
+class _Run:
+    """One run of a stage, for requests by their position."""
+
+    def __init__(self, workflow: ServedWorkflow, stage: int, model: object | None, begin: Begin) -> None:
+        self._workflow, self._stage, self._model, self._begin = workflow, stage, model, begin
+        self._name = workflow.workflow.stages[stage].name
+
+    def why(self, error: BaseException) -> str:
+        return explained(f"stage '{self._name}'", error)
+
+    def together(self, batch: dict[int, Arguments], outcomes: list[Outcome]) -> None:
+        if not batch:
+            return
+        self._begin(tuple(batch))
+        try:
+            values = self._workflow.run(self._stage, self._model, list(batch.values()))
+        except BaseException as error:  # a stage may raise anything, and the worker outlives it
+            if len(batch) == 1:
+                outcomes[next(iter(batch))] = Outcome(problem=self.why(error))
+                return
+            kind = kind_of(error)
+            _LOG.info("stage '%s' raised %s for a batch of %d, which run one by one now", self._name, kind, len(batch))
+            for position, arguments in batch.items():
+                self.together({position: arguments}, outcomes)
+            return
+        for position, value in zip(batch, values, strict=True):
+            outcomes[position] = Outcome(value)

@@ -16,7 +16,10 @@ from functools import partial
 from typing import Any
 
 from fairway.live.serving.application.definition import Application
+from fairway.live.serving.runtime.explanation import kind_of, words_of
+from fairway.live.serving.runtime.limits import Limits
 from fairway.live.serving.seams.background import Background
+from fairway.live.serving.seams.run_record import Lane
 
 _LOG = logging.getLogger(__name__)
 _TRIES = 3
@@ -26,10 +29,13 @@ _WAIT_SECONDS = 0.2
 class Models:
     """The models of an application on one worker, by number as the engine knows them."""
 
-    def __init__(self, application: Application, background: Background) -> None:
+    def __init__(
+        self, application: Application, background: Background, lane: Lane, limits: Limits, now: Callable[[], float]
+    ) -> None:
         self._served = list(application.models.values())
         self.names = [model.name for model in self._served]
         self._background = background
+        self._lane, self._limits, self._now = lane, limits, now
         self._number = {name: number for number, name in enumerate(self.names)}
         self._there: dict[int, Any] = {}
         self._wanted: dict[int, int] = {}
@@ -42,7 +48,7 @@ class Models:
 
     def why_not(self, number: int, problem: BaseException) -> str:
         """Why a model could not be loaded, in a line, which the log has, too."""
-        reason = f"model '{self.names[number]}' cannot be loaded: {type(problem).__name__}: {problem}"
+        reason = f"model '{self.names[number]}' cannot be loaded: {kind_of(problem)}: {words_of(problem)}"
         _LOG.error("%s", reason)
         return reason
 
@@ -67,13 +73,22 @@ class Models:
     def _loaded(self, number: int) -> Any:
         for tried in range(1, _TRIES + 1):
             try:
-                return self._served[number].loader()
-            except Exception as error:
+                return self._recorded(number, self._served[number].loader)
+            except BaseException as error:  # the author's code may raise anything
                 if tried == _TRIES:
                     raise
-                _LOG.warning("model '%s' cannot be loaded, tried again: %s", self.names[number], error)
+                _LOG.warning("model '%s' cannot be loaded, tried again: %s", self.names[number], words_of(error))
                 self._background.sleep(_WAIT_SECONDS * tried)
         raise AssertionError
+
+    def _recorded(self, number: int, work: Callable[[], Any]) -> Any:
+        """Let the supervisor see which model is loaded or closed, and until when it may take."""
+        now = self._now()
+        self._lane.begin(number, -1, now, now + self._limits.of_load(self._served[number].load_seconds), ())
+        try:
+            return work()
+        finally:
+            self._lane.end(self._now())
 
     def _take(
         self,
@@ -97,14 +112,14 @@ class Models:
 
         def unload() -> None:
             if unloader is not None:
-                unloader(holder[0])
-            holder.clear()
+                self._recorded(number, partial(unloader, holder[0]))
+            self._recorded(number, holder.clear)
             gc.collect()
             _give_back()
 
         def unloaded(_: Any, problem: BaseException | None) -> None:
             if problem is not None:
-                _LOG.warning("model '%s' could not be closed: %s", self.names[number], problem)
+                _LOG.warning("model '%s' could not be closed: %s", self.names[number], words_of(problem))
 
         self._background.run(unload, unloaded, 0.0)
 

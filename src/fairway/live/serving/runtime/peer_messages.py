@@ -12,10 +12,11 @@ from typing import Any
 
 from fairway.engine.serving.messages import FAILED, Event, InputsArrived, Send, StageDone, StageStuck
 from fairway.live.serving.application.definition import ServedWorkflow
+from fairway.live.serving.runtime.explanation import explained
 from fairway.live.serving.runtime.message_codec import Coder
 from fairway.live.serving.runtime.request_values import RequestValues, Value
 from fairway.live.serving.runtime.spans import Spans
-from fairway.live.serving.runtime.stages import explained
+from fairway.live.serving.seams.run_record import NO_MARK
 from fairway.live.serving.seams.transport import Transport
 from fairway.live.serving.seams.values import Parcel
 from fairway.place.graph import TaskGraph
@@ -52,7 +53,9 @@ class PeerMessages:
         self._is_present, self._happened, self._output_came = is_present, happened, output_came
         self._coder = coder
 
-    def received(self, coded: tuple[Any, ...], values: dict[int, Any], given: Any, trace: str | None) -> Event | None:
+    def received(
+        self, coded: tuple[Any, ...], values: dict[int, Any], given: Any, trace: str | None, mark: bytes
+    ) -> Event | None:
         """What another worker says, once its values are kept here; None if it is of no use any more.
 
         Raises `WireError` if no worker would say it.
@@ -76,6 +79,7 @@ class PeerMessages:
             if payload is not None:
                 kept.keep_input(key, payload)
             self._spans.passed(key, trace)
+            kept.marks[key] = mark
         else:
             key = message.key
         for stage, value in came.items():
@@ -88,26 +92,29 @@ class PeerMessages:
 
         If that worker is gone, the supervisor will say so, and what it had is planned again.
         """
-        message, trace = send.message, None
+        message, trace, mark = send.message, None, NO_MARK
         values: dict[int, Parcel] = {}
         given: Parcel | None = None
         try:
             if isinstance(message, InputsArrived):
                 key = message.flow.request.key
                 workflow = self._workflows[message.flow.graph]
-                values = self._packed(key, message.sources)
-                if workflow.takes_input(message.stage) and (payload := self._values.input(key)) is not None:
-                    given = payload.packed()
+                with self._values.watched(key):
+                    values = self._packed(key, message.sources)
+                    if workflow.takes_input(message.stage) and (payload := self._values.input(key)) is not None:
+                        given = payload.packed()
                 trace = self._spans.trace_of(key)
+                mark = self._values.marks.get(key, NO_MARK)
             elif isinstance(message, StageDone):
                 value = self._values.output(message.key, message.stage)
                 if value is not None and value.in_reply:
-                    values = {message.stage: value.packed()}
-        except Exception as error:  # it cannot be pickled, or there is no room for it
+                    with self._values.watched(message.key):
+                        values = {message.stage: value.packed()}
+        except BaseException as error:  # it cannot be pickled, or there is no room for it
             assert isinstance(message, InputsArrived | StageDone)
             self._stuck(message, send.worker, error)
             return
-        self._send(send.worker, message, values, given, trace)
+        self._send(send.worker, message, values, given, trace, mark)
 
     def send_piece(self, request: Request, index: int, parcel: Parcel) -> None:
         """Bring a piece of a result to the process that received the request."""
@@ -115,16 +122,22 @@ class PeerMessages:
             self._values.values.discard(parcel)
 
     def _send(
-        self, worker: int, message: Event, values: dict[int, Parcel], given: Parcel | None, trace: str | None
+        self,
+        worker: int,
+        message: Event,
+        values: dict[int, Parcel],
+        given: Parcel | None = None,
+        trace: str | None = None,
+        mark: bytes = NO_MARK,
     ) -> None:
         number = self._number_of(worker)
-        self._transport.send(number, ("event", self._coder.encode(message), values, given, trace))
+        self._transport.send(number, ("event", self._coder.encode(message), values, given, trace, mark))
 
     def _packed(self, key: int, stages: Iterable[int]) -> dict[int, Parcel]:
         found = ((stage, self._values.output(key, stage)) for stage in stages)
         return {stage: value.packed() for stage, value in found if value is not None}
 
-    def _stuck(self, message: InputsArrived | StageDone, worker: int, error: Exception) -> None:
+    def _stuck(self, message: InputsArrived | StageDone, worker: int, error: BaseException) -> None:
         """What a stage put out cannot go to another process: its request fails."""
         if isinstance(message, StageDone):
             key, ingress = message.key, worker
@@ -134,4 +147,4 @@ class PeerMessages:
         if ingress == self._me:
             self._happened(stuck)
         else:
-            self._send(ingress, stuck, {}, None, None)
+            self._send(ingress, stuck, {})

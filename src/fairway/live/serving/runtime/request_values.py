@@ -7,9 +7,12 @@ for the planner hands what its stage put out over: from then on, letting it go i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from fairway.live.serving.runtime.limits import LOOP_SECONDS
+from fairway.live.serving.seams.run_record import NO_MARK, Lane, workflow_of
 from fairway.live.serving.seams.values import Opened, Parcel, Values
 
 _MOST_OVER = 65536
@@ -54,13 +57,19 @@ class Value:
         """Let go what was packed here."""
         if self._packed is not None:
             self._values.discard(self._packed)
+            self._packed = None
 
 
 class RequestValues:
-    """Values by request: its input, and the output of each stage that is known here; `values` packs and opens them."""
+    """Values by request: its input, and the output of each stage that is known here; `values` packs and opens them.
 
-    def __init__(self, values: Values) -> None:
+    `marks` are what requests are known by when a worker dies of one.
+    """
+
+    def __init__(self, values: Values, lane: Lane, now: Callable[[], float]) -> None:
         self.values = values
+        self._lane, self._now = lane, now
+        self.marks: dict[int, bytes] = {}
         self._inputs: dict[int, Value] = {}
         self._outputs: dict[int, dict[int, Value]] = {}
         self._entrusted: dict[int, list[Parcel]] = {}
@@ -68,6 +77,16 @@ class RequestValues:
 
     def __len__(self) -> int:
         return len({*self._inputs, *self._outputs})
+
+    @contextmanager
+    def watched(self, key: int) -> Iterator[None]:
+        """Let the supervisor see whose values the loop packs and opens: code of their author runs then."""
+        mark, now = self.marks.get(key, NO_MARK), self._now()
+        self._lane.begin(workflow_of(mark), -1, now, now + LOOP_SECONDS, (mark,))
+        try:
+            yield
+        finally:
+            self._lane.end(self._now())
 
     def keep_input(self, key: int, value: Value) -> None:
         """The input of a request."""
@@ -97,6 +116,7 @@ class RequestValues:
 
     def leave(self, key: int) -> None:
         """Nothing runs here for a request any more, for now: its values came from elsewhere, and are let go there."""
+        self.marks.pop(key, None)
         self._inputs.pop(key, None)
         self._let_outputs_go(key)
 
@@ -123,6 +143,7 @@ class RequestValues:
         self._over[key] = None
         if len(self._over) > _MOST_OVER:
             del self._over[next(iter(self._over))]
+        self.marks.pop(key, None)
         given = self._inputs.pop(key, None)
         if given is not None:
             given.let_go()

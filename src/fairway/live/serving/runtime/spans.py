@@ -35,7 +35,7 @@ class Spans:
         """The `traceparent` for other workers that run stages of a request."""
         return None
 
-    def ran(self, key: int, stage: str, began: float, ended: float, problem: BaseException | None) -> None:
+    def ran(self, key: int, stage: str, began: float, ended: float, problem: str | None) -> None:
         """A stage has run; the times are those of the monotonic clock."""
 
     def ended(self, key: int, outcome: str) -> None:
@@ -74,10 +74,10 @@ class _RealSpans(Spans):
     def trace_of(self, key: int) -> str | None:
         return self._traces.get(key)
 
-    def ran(self, key: int, stage: str, began: float, ended: float, problem: BaseException | None) -> None:
+    def ran(self, key: int, stage: str, began: float, ended: float, problem: str | None) -> None:
         span = self._tracer.start_span(stage, self._context(self._traces.get(key)), start_time=_wall(began))
         if problem is not None:
-            span.record_exception(problem)
+            span.add_event("exception", {"exception.message": problem})
             span.set_status(self._api.StatusCode.ERROR)
         span.end(_wall(ended))
 

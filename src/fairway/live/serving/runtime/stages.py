@@ -7,10 +7,7 @@ that the loop can go on.
 
 from __future__ import annotations
 
-import logging
-import traceback
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,24 +15,26 @@ from fairway.engine.serving.flow import Flow
 from fairway.engine.serving.messages import Run, TaskDone
 from fairway.live.serving.application.definition import ServedWorkflow
 from fairway.live.serving.runtime.background_thread import INLINE_SECONDS
-from fairway.live.serving.runtime.batch_run import Outcome, run_batch
+from fairway.live.serving.runtime.batch_run import Begin, Outcome, run_batch
+from fairway.live.serving.runtime.explanation import explained
+from fairway.live.serving.runtime.limits import Limits
 from fairway.live.serving.runtime.models import Models
 from fairway.live.serving.runtime.request_values import RequestValues, Value
 from fairway.live.serving.runtime.spans import Spans
 from fairway.live.serving.runtime.streams import collected
 from fairway.live.serving.runtime.tally import Tally
 from fairway.live.serving.seams.background import Background
+from fairway.live.serving.seams.run_record import NO_MARK, Lane
 from fairway.live.serving.seams.values import Parcel
 from fairway.place.graph import TaskGraph
 from fairway.place.plan import Request
 from fairway.workflows import Arguments
-
-_LOG = logging.getLogger(__name__)
+from fairway.workflows.stage_class import UNMEASURED_SECONDS
 
 _LONG_SECONDS, _LONG_RUNS = 2e-3, 3
 """A stage that has taken so long several times in a row does not run in the loop, whatever was expected."""
 
-_MOST_SAID = 500
+_STREAM_TIMES = 10.0
 
 Passer = Callable[[Request, int, Parcel], None]
 
@@ -61,7 +60,8 @@ class StageRunner:
 
     `background` is where stages run that take a while. `happened` tells the engine how a run went; `is_dropped` says,
     in any thread, whether the client of one of the requests that run now has gone; `pass_on` gets each piece of a
-    result that comes in pieces. The first and the last are called in the loop.
+    result that comes in pieces. The first and the last are called in the loop. What runs is written in the `lane`, with
+    the time until which it may; requests that workers have died of (`is_suspect`, by mark) run alone.
     """
 
     def __init__(
@@ -77,10 +77,14 @@ class StageRunner:
         happened: Callable[[TaskDone], None],
         is_dropped: Callable[[int], bool],
         pass_on: Passer,
+        lane: Lane,
+        limits: Limits,
+        is_suspect: Callable[[bytes], bool],
     ) -> None:
         self._values, self._models, self._tally, self._spans = values, models, tally, spans
         self._background, self._now = background, now
         self._happened, self._is_dropped, self._pass_on = happened, is_dropped, pass_on
+        self._lane, self._limits, self._is_suspect = lane, limits, is_suspect
         self._known = {
             graph: (number, [_Stage(workflow, stage) for stage in range(len(graph))])
             for number, (graph, workflow) in enumerate(workflows.items())
@@ -95,9 +99,9 @@ class StageRunner:
         for mate in run.mates:
             self._tally.waited(number, run.stage, now - mate.queued)
         try:
-            work = self._prepared(run, stage)
+            work = self._prepared(run, stage, number, size)
         except Exception as error:  # the models and inputs should be here: if not, the worker outlives that too
-            self._ended(run, stage, now, [Outcome(problem=error)] * size)
+            self._ended(run, stage, now, [Outcome(problem=explained(f"stage '{stage.name}'", error))] * size)
             return
         # Pieces have to go out as they come, so they are made in the background, too.
         if run.seconds < INLINE_SECONDS and stage.long_runs < _LONG_RUNS and not stage.streams:
@@ -105,17 +109,38 @@ class StageRunner:
             return
 
         def ended(outcomes: list[Outcome] | None, problem: BaseException | None) -> None:
-            self._ended(run, stage, now, outcomes or [Outcome(problem=problem)] * size)
+            if outcomes is None:
+                assert problem is not None
+                outcomes = [Outcome(problem=explained(f"stage '{stage.name}'", problem))] * size
+            self._ended(run, stage, now, outcomes)
 
         self._background.run(work, ended, run.seconds)
 
-    def _prepared(self, run: Run, stage: _Stage) -> Callable[[], list[Outcome]]:
+    def _prepared(self, run: Run, stage: _Stage, number: int, size: int) -> Callable[[], list[Outcome]]:
         """A function that runs a stage; any thread may call it."""
         workflow, model = stage.workflow, self._models.of(stage.model)
         members = [self._arguments(stage, flow.request.key) for flow in _flows(run)]
+        marks = [self._values.marks.get(flow.request.key, NO_MARK) for flow in _flows(run)]
+        seconds = self._seconds_of(run)
+
+        def begin(positions: Sequence[int]) -> None:
+            now = self._now()
+            among = [marks[position] for position in positions]
+            self._lane.begin(number, stage.number, now, now + seconds, among, run.run)
+
         if stage.streams:
-            return partial(self._streamed, workflow, stage.number, model, members[0], run.flow.request)
-        return partial(run_batch, workflow, stage.number, model, members)
+            request = run.flow.request
+            work = partial(self._streamed, stage, model, members[0], request, begin, seconds)
+        else:
+            suspects = [position for position, mark in enumerate(marks) if self._is_suspect(mark)] if size > 1 else []
+            work = partial(run_batch, workflow, stage.number, model, members, begin, suspects)
+        return work
+
+    def _seconds_of(self, run: Run) -> float:
+        """How long a run may take: if several clients wait, as long as the last of them does."""
+        now = self._now()
+        left = max(flow.request.deadline for flow in _flows(run)) - now
+        return self._limits.of_stage(run.seconds, is_known=run.seconds != UNMEASURED_SECONDS, left=left)
 
     def _arguments(self, stage: _Stage, key: int) -> Callable[[], Arguments]:
         """A function that puts together what a stage is called with for a request; any thread may call it."""
@@ -131,6 +156,8 @@ class StageRunner:
     def _ended(self, run: Run, stage: _Stage, began: float, outcomes: list[Outcome]) -> None:
         """Keep what a stage has put out for each request, and tell the engine how it went."""
         now = self._now()
+        # Not before: a stage may have done something to its process that shows only now. Another may have begun, too.
+        self._lane.end(now, run.run)
         seconds = now - began
         self._tally.took(self._known[run.flow.graph][0], run.stage, seconds)
         stage.long_runs = stage.long_runs + 1 if seconds >= _LONG_SECONDS else 0
@@ -144,25 +171,38 @@ class StageRunner:
                 failed[position] = "its client has gone"
             else:
                 self._tally.failures += 1
-                failed[position] = explained(f"stage '{stage.name}'", problem)
+                failed[position] = problem
         self._happened(TaskDone(run.run, failed, seconds))
 
     def _streamed(
         self,
-        workflow: ServedWorkflow,
-        stage: int,
+        stage: _Stage,
         model: object,
         arguments: Callable[[], Arguments],
         request: Request,
+        begin: Begin,
+        seconds: float,
     ) -> list[Outcome]:
-        """Let the client have each piece as it comes; together they are the output."""
-        (pieces,) = workflow.run(stage, model, [arguments()])
-        assert isinstance(pieces, Iterator)
+        """Let the client have each piece as it comes; together they are the output.
+
+        Each piece has the time of a run; all of them together have several times that, since the others wait.
+        """
+        until = self._now() + _STREAM_TIMES * seconds
 
         def hand_on(index: int, piece: object) -> None:
-            self._background.report(partial(self._hand_on, request, index), self._values.values.pack(piece))
+            parcel = self._values.values.pack(piece)
+            self._background.report(partial(self._hand_on, request, index), parcel)
+            if self._now() > until:
+                raise TimeoutError(f"pieces came for more than {_STREAM_TIMES * seconds:.3g} s, and were not all")
+            begin((0,))
 
-        return [Outcome(collected(pieces, hand_on, partial(self._is_dropped, 0)))]
+        begin((0,))
+        try:
+            (pieces,) = stage.workflow.run(stage.number, model, [arguments()])
+            assert isinstance(pieces, Iterator)
+            return [Outcome(collected(pieces, hand_on, partial(self._is_dropped, 0)))]
+        except BaseException as error:  # a stage may raise anything, and the worker outlives it
+            return [Outcome(problem=explained(f"stage '{stage.name}'", error))]
 
     def _hand_on(self, request: Request, index: int, parcel: Parcel, _: BaseException | None) -> None:
         self._pass_on(request, index, parcel)
@@ -181,11 +221,3 @@ def arguments_of(workflow: ServedWorkflow, stage: int, given: Value | None, outp
     """What a stage is called with for a request, which brought `given`; `outputs` are those of the stages before."""
     payload: dict[str, Any] = {} if given is None else given.get()
     return workflow.arguments(stage, payload, {source: value.get() for source, value in outputs.items()})
-
-
-def explained(what: str, problem: BaseException) -> str:
-    """What went wrong in one line, with the name under which the log has all of it."""
-    trace = uuid.uuid4().hex[:12]
-    _LOG.error("%s failed, trace %s\n%s", what, trace, "".join(traceback.format_exception(problem)))
-    said = " ".join(str(problem).split())[:_MOST_SAID]
-    return f"{what} raised {type(problem).__name__}: {said} (trace {trace}, in the worker's log)"

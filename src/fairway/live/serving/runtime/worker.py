@@ -49,6 +49,8 @@ from fairway.engine.serving.messages import (
 from fairway.engine.serving.schedule import schedule_of
 from fairway.live.serving.runtime.batch_messages import BatchMessages
 from fairway.live.serving.runtime.client_requests import ClientRequests
+from fairway.live.serving.runtime.door import Door
+from fairway.live.serving.runtime.limits import Limits
 from fairway.live.serving.runtime.message_codec import Coder
 from fairway.live.serving.runtime.models import Models
 from fairway.live.serving.runtime.peer_messages import PeerMessages
@@ -60,6 +62,7 @@ from fairway.live.serving.runtime.tally import Tally
 from fairway.live.serving.seams.backend import Seams
 from fairway.live.serving.seams.transport import Address, Arrival, Message, WireError
 from fairway.live.serving.seams.values import Parcel, worker_owner
+from fairway.live.serving.supervise.blame import Notice
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.place.fleet import OUTSIDE, Fleet
 from fairway.place.graph import TaskGraph
@@ -109,11 +112,16 @@ class ServingWorker:
         self._events: deque[Event] = deque()
         self._is_telling = False
         self._owner = worker_owner(number, epoch)
-        self._values = RequestValues(seams.values(self._owner))
+        self._lanes = stage_lane, load_lane, loop_lane = seams.run_record().lanes(number)
+        self._values = RequestValues(seams.values(self._owner), loop_lane, self._now)
         self._spans = Spans.of(settings.traces, f"worker-{number}")
         stages, loads = (seams.background(f"fairway-{name}", transport.wake) for name in ("stages", "loads"))
         self._background = (stages, loads)
-        self._models = Models(application, loads)
+        limits = Limits(settings.stage_limit_seconds, settings.load_limit_seconds)
+        self._models = Models(application, loads, load_lane, limits, self._now)
+        numbers = {name: position for position, name in enumerate(self._models.names)}
+        self._door = Door(number, [[numbers[name] for name in each.recording.uses] for each in workflows.values()])
+        self._supervisor: Address | None = None
         self._stages = StageRunner(
             workflows,
             self._values,
@@ -125,6 +133,9 @@ class ServingWorker:
             happened=self._tell,
             is_dropped=self._is_dropped,
             pass_on=self._piece_made,
+            lane=stage_lane,
+            limits=limits,
+            is_suspect=self._door.is_suspect,
         )
         self._clients = ClientRequests(
             "the planner" if self._plans else f"worker {number}",
@@ -135,6 +146,9 @@ class ServingWorker:
             self._spans,
             self._tell,
             self._now,
+            self._door,
+            self._cleared,
+            number=number,
             first_key=(epoch * settings.workers + number) << 32,
             most_open=settings.most_open * (settings.workers if self._plans else 1),
         )
@@ -239,6 +253,12 @@ class ServingWorker:
         if self._board.due <= now:
             self._board.push(now)
 
+    def forked(self) -> None:
+        """In a child that a stage has forked: it is not this worker, and must not keep its connections."""
+        for lane in self._lanes:
+            lane.turn_off()
+        self.transport.close()
+
     def close(self) -> None:
         """Send the last spans."""
         self._spans.close()
@@ -277,10 +297,10 @@ class ServingWorker:
         self._clients.cancelled(client, name)
 
     def _peer_says(
-        self, _: Address, coded: tuple[Any, ...], values: dict[int, Any], given: Any, trace: str | None
+        self, _: Address, coded: tuple[Any, ...], values: dict[int, Any], given: Any, trace: str | None, mark: bytes
     ) -> None:
         """Another worker has an event for the engine here."""
-        event = self._peers.received(coded, values, given, trace)
+        event = self._peers.received(coded, values, given, trace, mark)
         if event is None:
             return
         self._tell(event)
@@ -338,9 +358,11 @@ class ServingWorker:
         elif planner is None:
             self._values.let_go_all(lambda key: (key >> 32) % workers == worker)
         self._clients.begin_again()
+        self._clients.worker_lost(worker)
 
     def _peer_joined(self, sender: Address, worker: int) -> None:
         self._check_process(worker)
+        self._clients.worker_joined(worker)
         # The others have heard of its loss, so all that they had sent to it is known here once they have been heard.
         self._take_others(sender)
         engine = self._engine_of(worker)
@@ -356,7 +378,19 @@ class ServingWorker:
             raise WireError(f"{str(number)[:40]!r} given, expected the number of a worker")
 
     def _sign_wanted(self, sender: Address, number: int) -> None:
+        self._supervisor = sender
+        self._clients.time_passed()
+        self.transport.stay_reachable()
         self.transport.send(sender, ("pong", number))
+
+    def _notice_came(self, sender: Address, content: Any) -> None:
+        """The supervisor says which requests, workflows and models workers die of."""
+        self._supervisor = sender
+        self._clients.heard(Notice.checked(content))
+
+    def _cleared(self, mark: bytes) -> None:
+        if self._supervisor is not None:
+            self.transport.send(self._supervisor, ("cleared", mark))
 
     def _tally_wanted(self, sender: Address) -> None:
         desk = self.engine.desk
@@ -403,6 +437,8 @@ class ServingWorker:
 
     def _loaded(self, load: Load, problem: BaseException | None) -> None:
         if problem is None:
+            if self._supervisor is not None and self._door.is_on_trial(load.model):
+                self.transport.send(self._supervisor, ("loaded", load.model))
             self._tell(ModelLoaded(load.copy, load.model))
         else:
             self._tell(ModelFailed(load.copy, load.model, self._models.why_not(load.model, problem)))
@@ -431,8 +467,9 @@ class ServingWorker:
 
 _UNDERSTOOD: Mapping[str, tuple[Callable[..., None], int]] = {
     "ask": (ServingWorker._client_asks, 5),
+    "ask-again": (ServingWorker._client_asks, 6),
     "cancel": (ServingWorker._client_cancels, 1),
-    "event": (ServingWorker._peer_says, 4),
+    "event": (ServingWorker._peer_says, 5),
     "planner": (ServingWorker._planner_greets, 0),
     "ready": (ServingWorker._worker_is_ready, 2),
     "batch": (ServingWorker._batch_came, 2),
@@ -441,6 +478,7 @@ _UNDERSTOOD: Mapping[str, tuple[Callable[..., None], int]] = {
     "chunk": (ServingWorker._piece_came, 3),
     "lost": (ServingWorker._peer_lost, 1),
     "joined": (ServingWorker._peer_joined, 1),
+    "notice": (ServingWorker._notice_came, 1),
     "ping": (ServingWorker._sign_wanted, 1),
     "tally": (ServingWorker._tally_wanted, 0),
 }

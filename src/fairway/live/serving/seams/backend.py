@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from fairway.errors import InputError
 from fairway.live.serving.application.import_path import imported
 from fairway.live.serving.seams.background import Background
+from fairway.live.serving.seams.run_record import RunRecord
 from fairway.live.serving.seams.state_board import RowSpace
 from fairway.live.serving.seams.transport import Network
 from fairway.live.serving.seams.values import ValueStore
@@ -38,6 +39,10 @@ class Seams(Network, ValueStore, RowSpace, Protocol):
 
     def background(self, name: str, wake: Callable[[], None]) -> Background:
         """Work beside a worker's loop, which `wake` wakes."""
+        ...
+
+    def run_record(self) -> RunRecord:
+        """What the processes of the application do at this moment; the supervisor has made room for it."""
         ...
 
 

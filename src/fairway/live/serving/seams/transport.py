@@ -41,6 +41,10 @@ class Transport(Protocol):
         """From now on, others can reach this worker."""
         ...
 
+    def stay_reachable(self) -> None:
+        """Listen anew if others cannot reach this worker any more, since a stage has removed what they reach it by."""
+        ...
+
     def send(self, to: Address, message: Message) -> bool:
         """Send a message, now or as soon as the other end can take it; False if that end is known to be gone.
 

@@ -96,7 +96,10 @@ def packed(value: object, keep: Callable[[memoryview], str], let_go: Callable[[s
             return True
         if raw.nbytes < LARGE:
             return True
-        buffers.append(keep(raw))
+        try:
+            buffers.append(keep(raw))
+        except OSError:  # there is no room, which another stage may have taken: it goes with the message, as a copy
+            return True
         return False
 
     try:

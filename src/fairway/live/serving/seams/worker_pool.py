@@ -40,6 +40,14 @@ class WorkerPool(Protocol):
         """Let `wait` return, the one that waits now or else the next one."""
         ...
 
+    def is_stopped(self, number: int) -> bool:
+        """Whether the process of a worker lives, but a signal keeps it from doing anything."""
+        ...
+
+    def stand_by(self) -> None:
+        """Have a process ready that can become any worker, if that makes the next start faster."""
+        ...
+
     def kill(self, number: int) -> None:
         """End the process of a worker at once, wherever it is."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fairway.live.serving.seams.message_board import MessageBoard, MessageMarks
+from fairway.live.serving.seams.run_record import RunRecord
 from fairway.live.serving.seams.state_board import RowMarks, RowTable, SharedBoard, SharedMarks, SharedRows, StateBoard
 from fairway.live.serving.seams.transport import Message, Transport
 from fairway.live.serving.simulated.background import SimulatedBackground
@@ -13,6 +14,8 @@ from fairway.live.serving.simulated.network import SimulatedLine, SimulatedNetwo
 from fairway.live.serving.simulated.virtual_time import VirtualTime
 from fairway.place.arrays import BoolArray
 from fairway.place.fleet import Fleet
+
+_MOST_PROCESSES = 64
 
 
 class SimulatedMachine:
@@ -26,6 +29,7 @@ class SimulatedMachine:
         self.network = SimulatedNetwork(self.time)
         self.kept: dict[str, bytes] = {}
         self.rows = bytearray()
+        self.running = bytearray(RunRecord.size(_MOST_PROCESSES))
         self.rows_as_messages = rows_as_messages
 
 
@@ -84,6 +88,10 @@ class SimulatedSeams:
         background = SimulatedBackground(self._time, wake)
         self._open.append(background)
         return background
+
+    def run_record(self) -> RunRecord:
+        """What all processes do."""
+        return RunRecord(self._machine.running)
 
     def close(self) -> None:
         """The process is dead: its connections end, and what runs in its background."""

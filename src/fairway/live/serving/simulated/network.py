@@ -170,6 +170,9 @@ class SimulatedTransport:
         """Let others connect."""
         self._network.listening[self._number] = self
 
+    def stay_reachable(self) -> None:
+        """Nothing can be removed here."""
+
     def accepted(self) -> _WorkerEnd:
         """The end here of a connection that another process makes."""
         end = _WorkerEnd(self._network, self)

@@ -40,7 +40,7 @@ class SimulatedSystem:
         self._workflows = tuple(application.workflows)
         self._draws = random.Random(settings.seed)
         self.seams.make_rows(fleet)
-        self.monitor = monitor_of(settings, self.seams, self.pool, fleet)
+        self.monitor = monitor_of(settings, self.seams, self.pool, fleet, application)
         self._turns = Turns(self.time, self._turn)
         self.seams.ready = self.pool.ended_one = self._turns.take_now
 

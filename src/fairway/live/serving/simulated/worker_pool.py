@@ -90,6 +90,13 @@ class SimulatedPool:
         """End a process at once."""
         self._processes[number].end("-9", "it was killed")
 
+    def is_stopped(self, number: int) -> bool:  # noqa: ARG002 - a process that hangs is found out by its silence
+        """No signals are simulated."""
+        return False
+
+    def stand_by(self) -> None:
+        """Every process starts in the same time."""
+
     def halt(self, number: int) -> None:
         """Let a process hang."""
         self._processes[number].halt()
@@ -129,6 +136,13 @@ class _Process:
             self._seams.ready = self._turns.take_now
             self._run(lambda: self._make(programs, number, epoch))
             self._turns.take_now()
+
+    def is_stopped(self, number: int) -> bool:  # noqa: ARG002 - a process that hangs is found out by its silence
+        """No signals are simulated."""
+        return False
+
+    def stand_by(self) -> None:
+        """Every process starts in the same time."""
 
     def halt(self) -> None:
         """Take no turns for a while."""

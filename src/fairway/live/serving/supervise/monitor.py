@@ -9,11 +9,13 @@ that no worker takes the two for one.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from fairway.live.serving.seams.run_record import LaneKind, Running, RunRecord
 from fairway.live.serving.seams.state_board import RowMarks
 from fairway.live.serving.seams.transport import Line, Message
 from fairway.live.serving.seams.worker_pool import WorkerPool
+from fairway.live.serving.supervise.blame import Blame, Death
 from fairway.live.serving.supervise.supervised_worker import SupervisedWorker
 
 _LOG = logging.getLogger(__name__)
@@ -21,8 +23,16 @@ _LOG = logging.getLogger(__name__)
 _TURN_SECONDS = 0.5
 _STARTING_TURN_SECONDS = 0.02
 _SIGN_SECONDS = 1.0
-_MOST_WAIT_FOR_SIGNS_SECONDS = 5.0
+_MOST_WAIT_FOR_SIGNS_SECONDS = 2.0
+_STOPPED_SECONDS = 1.0
+_SILENT_SECONDS = 5.0
+_START_SECONDS = 120.0
+_STAND_BY_AFTER_SECONDS = 3.0
 _CLEAR_SECONDS = 10.0
+
+
+_QUIET_SHARE = {LaneKind.STAGE: 1 / 3, LaneKind.LOAD: 1.0, LaneKind.LOOP: 1.0}
+"""For which part of its limit what is done may keep its worker from giving a sign."""
 
 
 class Monitor:
@@ -30,7 +40,8 @@ class Monitor:
 
     `replaces`: a worker that ends is replaced; not before all have started, since one that cannot start would never be
     able to. `clear_after` lets go what a life of a worker, by number and epoch, has left, `clear_after_clients` what
-    dead clients have.
+    dead clients have. `record` says what each process does; `blame` judges what they die of, for
+    the processes that take requests, the `doors`.
     """
 
     def __init__(
@@ -41,6 +52,9 @@ class Monitor:
         now: Callable[[], float],
         clear_after: Callable[[int, int], None],
         clear_after_clients: Callable[[], None],
+        record: RunRecord,
+        blame: Blame,
+        doors: Sequence[int],
     ) -> None:
         self.restarts = 0
         self.replaces = False
@@ -52,7 +66,11 @@ class Monitor:
         self._due: dict[int, float] = {}  # by worker that has ended, when the next process may be started
         self._died: dict[int, float] = {}
         self._leftovers: list[tuple[float, int, int]] = []
-        self._cleared_at = now()
+        self._cleared_at = self._began_at = self._turned_at = now()
+        self._lanes = [record.lanes(worker.number) for worker in workers]
+        self._blame, self._doors = blame, doors
+        self._overran: dict[int, LaneKind] = {}
+        self._late: dict[tuple[int, LaneKind], float] = {}
 
     def start(self) -> None:
         """Start all workers."""
@@ -77,14 +95,20 @@ class Monitor:
     def turn(self) -> None:
         """Look at all workers, and do what is to be done now."""
         now = self._now()
+        # What this thread has slept through while the machine was busy says nothing about the workers.
+        passed, self._turned_at = min(now - self._turned_at, 2 * _TURN_SECONDS), now
         for worker in self.workers:
             worker.take_signs(now)
+            self._take_reports(worker)
             if worker.number in self._due:
                 if now >= self._due[worker.number] and self._all_know(worker, now):
                     self._replace(worker)
             elif (status := self._pool.ended(worker.number)) is not None:
                 if self.replaces:
                     self._bury(worker, status, now)
+            elif self.replaces and (why := self._why_lost(worker, now, passed)) is not None:
+                _LOG.warning("%s is ended: %s", worker.name, why)
+                self._pool.kill(worker.number)
             elif worker.number in self._starting:
                 self._welcome(worker, now)
             elif worker.line is None:
@@ -96,6 +120,64 @@ class Monitor:
                 self._marks.call_busy(worker.number, now + silent)
         if now - self._cleared_at >= _CLEAR_SECONDS:
             self._clear(now)
+        all_there = not self._starting and not self._due and all(worker.is_there for worker in self.workers)
+        running = sum(worker.is_there and worker.has_row for worker in self.workers)
+        self._blame.time_passed(now, all_there=all_there, several_there=running > 1)
+        if self._blame.is_new:
+            self._tell_doors(now)
+        if all_there and self.replaces and now - self._began_at > _STAND_BY_AFTER_SECONDS:
+            self._pool.stand_by()
+
+    def _why_lost(self, worker: SupervisedWorker, now: float, passed: float) -> str | None:
+        """Why a worker counts as lost though its process lives; None if it does not.
+
+        Code that runs may let no other code of its process run, and so no sign be given, for a part of the time that it
+        may take: a load for all of it, since reading a large model often does.
+        """
+        doing = [each for lane in self._lanes[worker.number] if (each := lane.read()) is not None and each.is_active]
+        for each in doing:
+            if now > each.until and self._is_still(worker, each):
+                self._overran[worker.number] = each.kind
+                return f"a {each.kind.name.lower()} has taken longer than {each.until - each.since:.3g} s"
+        worker.stopped = worker.stopped + passed if self._pool.is_stopped(worker.number) else 0.0
+        if worker.stopped > _STOPPED_SECONDS:
+            return f"its process has been stopped for {worker.stopped:.2g} s"
+        if worker.number in self._starting:
+            return f"it has not started in {_START_SECONDS:g} s" if worker.age(now) > _START_SECONDS else None
+        worker.silent = worker.silent + passed if worker.line is None or worker.wanted != worker.given else 0.0
+        patience = max([_SILENT_SECONDS, *(_QUIET_SHARE[each.kind] * (each.until - each.since) for each in doing)])
+        if worker.silent <= patience:
+            return None
+        for each in doing:
+            if each.kind != LaneKind.LOAD:
+                self._overran[worker.number] = each.kind
+        return f"it has given no sign for {worker.silent:.2g} s"
+
+    def _is_still(self, worker: SupervisedWorker, doing: Running) -> bool:
+        """Whether a worker does what it did a turn ago: what is read while it is written may be of two things."""
+        before = self._late.get((worker.number, doing.kind))
+        self._late[worker.number, doing.kind] = doing.since
+        return before == doing.since
+
+    def _take_reports(self, worker: SupervisedWorker) -> None:
+        for word, what in worker.reports:
+            if word == "cleared":
+                self._blame.cleared(what)
+            elif word == "loaded":
+                self._blame.loaded(what)
+        worker.reports.clear()
+
+    def _notice(self) -> Message:
+        tries_at = min(
+            (each.number for each in self.workers if each.is_there and each.number in self._doors), default=-1
+        )
+        return ("notice", tuple(self._blame.notice(tries_at)))
+
+    def _tell_doors(self, now: float) -> None:
+        notice = self._notice()
+        for worker in self.workers:
+            worker.tell(now, notice)
+        self._blame.told()
 
     def close(self) -> None:
         """End the lines to all workers."""
@@ -104,6 +186,8 @@ class Monitor:
 
     def _start(self, worker: SupervisedWorker) -> None:
         worker.begin_life(self._now())
+        for lane in self._lanes[worker.number]:
+            lane.clear()
         self._pool.start(worker.number, worker.epoch)
         self._starting.add(worker.number)
 
@@ -111,7 +195,7 @@ class Monitor:
         """Once a new process has given a sign, it and the others hear of each other."""
         if not worker.is_there:
             if worker.call() and worker.wanted == 0:
-                worker.tell(now)
+                worker.tell(now, self._notice())
             return
         self._starting.discard(worker.number)
         self._tell_others(worker.number, ("joined", worker.number))
@@ -123,12 +207,17 @@ class Monitor:
         """A worker is dead: nothing more is placed there, and the others hear of it."""
         if worker.has_row:
             self._marks.leave(worker.number)
-        _LOG.warning("%s has ended (%s); it is started again", worker.name, status)
+        doing = [each for lane in self._lanes[worker.number] if (each := lane.read()) is not None]
+        at = ", ".join(f"{each.kind.name.lower()} {each.number}" for each in doing if each.is_active)
+        _LOG.warning("%s has ended (%s) at %s; it is started again", worker.name, status, at or "rest")
+        self._blame.died(now, Death(doing, status, self._overran.pop(worker.number, None)))
         self._starting.discard(worker.number)
         self._due[worker.number] = now + worker.end_life(now)
         self._died[worker.number] = now
         # Other workers may have been sent values of its, and not have opened them yet.
         self._leftovers.append((now + _CLEAR_SECONDS, worker.number, worker.epoch))
+        if self._blame.is_new:  # before its requests are planned again
+            self._tell_doors(now)
         self._tell_others(worker.number, ("lost", worker.number))
 
     def _all_know(self, worker: SupervisedWorker, now: float) -> bool:

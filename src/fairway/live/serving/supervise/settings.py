@@ -24,6 +24,8 @@ class ServingSettings:
     no limit; models in `pinned` are loaded at once and stay. A worker takes `most_open` requests at a time at most and
     refuses more. `most_bytes` is the largest body that is taken over HTTP. `threads` is what a stage's library may use.
     `traces` is where OpenTelemetry spans go: an OTLP address over HTTP. `slo_seconds` is for workflows without an SLO.
+    A stage that runs longer than `stage_limit_seconds`, or a model that loads longer than `load_limit_seconds`, is
+    stuck, and its worker is replaced; None is several times what was expected (`runtime.limits`).
     `devices` are this machine's accelerators, one for each worker, as CUDA calls them; none if they are emulated.
     `backend` names what is under the workers, as `backend_of` takes it.
 
@@ -46,6 +48,8 @@ class ServingSettings:
     pinned: tuple[str, ...] = ()
     traces: str | None = None
     slo_seconds: float | None = None
+    stage_limit_seconds: float | None = None
+    load_limit_seconds: float | None = None
     has_planner: bool | None = None
     backend: str = "local"
 
@@ -58,6 +62,12 @@ class ServingSettings:
             raise InputError(f"workers: {self.workers} given, expected a whole number of at least 1")
         if self.devices and len(self.devices) != self.workers:
             raise InputError(f"devices: {len(self.devices)} given for {self.workers} workers, expected one for each")
+        for name in ("stage_limit_seconds", "load_limit_seconds"):
+            given = getattr(self, name)
+            if given is not None and not (math.isfinite(given) and given > 0):
+                raise InputError(
+                    f"{name.removesuffix('_seconds').replace('_', '-')}: {given} s given, expected more than 0 s"
+                )
         if self.memory_bytes is not None and not (math.isfinite(self.memory_bytes) and self.memory_bytes > 0):
             raise InputError(f"memory: {self.memory_bytes} given, expected bytes above 0")
 

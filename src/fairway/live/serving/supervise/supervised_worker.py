@@ -20,7 +20,9 @@ class SupervisedWorker:
     """A worker; `epoch` counts its lives, and `connect` makes a line to it.
 
     `wanted` and `given` are the numbers of the last sign that was wanted of it and of the last that it gave. It
-    `is_there` once it has given one. One that `has_row` runs stages, and has a row in the state table.
+    `is_there` once it has given one. `silent` and `stopped` are for how many seconds, as far as the supervisor was
+    awake to see it, it has given no sign though one was wanted, and has been kept from running. `reports` are what it
+    has said beside its signs. One that `has_row` runs stages, and has a row in the state table.
     """
 
     def __init__(self, number: int, name: str, connect: Callable[[int], Line], *, has_row: bool) -> None:
@@ -30,6 +32,9 @@ class SupervisedWorker:
         self.line: Line | None = None
         self.wanted = self.given = 0
         self.last_sign_at = 0.0
+        self.silent = 0.0
+        self.stopped = 0.0
+        self.reports: list[Message] = []
         self._connect = connect
         self._started_at = 0.0
         self._deaths = 0
@@ -38,6 +43,7 @@ class SupervisedWorker:
         """Its process is about to be started."""
         self.epoch += 1
         self._started_at = now
+        self.silent = self.stopped = 0.0
 
     def end_life(self, now: float) -> float:
         """Its process is dead; returns how long to wait before the next is started."""
@@ -81,10 +87,18 @@ class SupervisedWorker:
             messages = None
         if messages is None:
             self._hang_up()
-        for _, number in messages or ():
-            self.given = number
+        for message in messages or ():
+            if message[0] != "pong":
+                self.reports.append(message)
+                continue
+            self.given = message[1]
             self.last_sign_at = now
             self.is_there = True
+            self.silent = 0.0
+
+    def age(self, now: float) -> float:
+        """How long ago its process was started."""
+        return now - self._started_at
 
     def silent_seconds(self, now: float) -> float:
         """For how long a sign has been wanted of it."""

@@ -23,12 +23,14 @@ from typing import Any, Self
 
 from fairway.engine.serving.schedule import schedule_of
 from fairway.errors import FairwayError, InputError
+from fairway.live.serving.application.definition import Application
 from fairway.live.serving.runtime.planning import desk_options
 from fairway.live.serving.runtime.spans import check_traces
 from fairway.live.serving.seams.backend import Seams, backend_of
 from fairway.live.serving.seams.transport import Line, WireError
 from fairway.live.serving.seams.values import worker_owner
 from fairway.live.serving.seams.worker_pool import WorkerPool
+from fairway.live.serving.supervise.blame import Blame
 from fairway.live.serving.supervise.monitor import Monitor
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.live.serving.supervise.supervised_worker import SupervisedWorker
@@ -102,7 +104,9 @@ class Supervisor:
             self.workflows = tuple(application.workflows)
             (settings.directory / "workflows.json").write_text(json.dumps(self.workflows))
             self._pool = self._backend.pool()
-            self._monitor = monitor_of(settings, self._backend, self._pool, fleet, self._backend.clear_after_clients)
+            self._monitor = monitor_of(
+                settings, self._backend, self._pool, fleet, application, self._backend.clear_after_clients
+            )
             self._workers = self._monitor.workers
             self._over, self._problem = False, None
             self._thread = Thread(target=self._look_after_them, name="fairway-supervisor", daemon=True)
@@ -166,6 +170,7 @@ def monitor_of(
     seams: Seams,
     pool: WorkerPool,
     fleet: Fleet,
+    application: Application,
     clear_after_clients: Callable[[], None] = lambda: None,
 ) -> Monitor:
     """The monitor of all processes of an application, over any seams."""
@@ -180,6 +185,9 @@ def monitor_of(
         seams.now,
         lambda number, epoch: values.clear(worker_owner(number, epoch)),
         clear_after_clients,
+        seams.run_record(),
+        Blame(list(application.workflows), list(application.models)),
+        settings.doors,
     )
 
 

@@ -1,0 +1,172 @@
+"""Who is held to account for the deaths of workers, and for how long."""
+
+from __future__ import annotations
+
+from fairway.live.serving.seams.run_record import Lane, LaneKind, Running, RunRecord, mark_of, workflow_of
+from fairway.live.serving.seams.values import Parcel
+from fairway.live.serving.supervise.blame import HELD, SET_ASIDE, TRIED, Blame, Death
+
+_WORKFLOW = ("workflow", 0)
+
+
+def _mark(number: int, workflow: int = 0) -> bytes:
+    return mark_of(workflow, Parcel(b"%d" % number))
+
+
+def _ran(*marks: bytes, workflow: int = 0, ended: float | None = None) -> Running:
+    active = ended is None
+    return Running(LaneKind.STAGE, active, workflow, 0, 0.0, 100.0, 0.0 if ended is None else ended, marks)
+
+
+def _load(model: int = 0) -> Running:
+    return Running(LaneKind.LOAD, True, model, -1, 0.0, 60.0, 0.0, ())
+
+
+def _blame() -> Blame:
+    return Blame(["poison", "good"], ["model"])
+
+
+def test_a_request_that_ends_two_workers_is_refused_with_the_reason() -> None:
+    blame = _blame()
+    blame.died(1.0, Death([_ran(_mark(1))], "7"))
+    notice = blame.notice(0)
+    assert notice.suspects == {_mark(1)} == notice.again
+    assert not notice.suspects_run
+    assert notice.refused == {}
+    blame.told()
+    blame.time_passed(2.0, all_there=True, several_there=True)
+    assert blame.notice(0).suspects_run
+    assert blame.notice(0).again == frozenset()
+    blame.died(3.0, Death([_ran(_mark(1))], "7"))
+    assert "ended workers (status 7) each time" in blame.notice(0).refused[_mark(1)]
+    blame.time_passed(4.0, all_there=True, several_there=True)
+    blame.time_passed(10.0, all_there=True, several_there=True)
+    assert blame.notice(0).culprits == {}, "one request says nothing of the others of its workflow"
+    blame.time_passed(400.0, all_there=True, several_there=True)
+    assert blame.notice(0).refused == {}, "not for ever"
+
+
+def test_others_of_the_workflow_wait_while_there_is_one_worker_only() -> None:
+    for status, longest in (("7", 15.0), ("-9", 3.0)):
+        blame = _blame()
+        blame.died(0.0, Death([_ran(_mark(1))], status))
+        blame.time_passed(longest - 0.1, all_there=False, several_there=False)
+        assert blame.notice(0).culprits[_WORKFLOW][0] == HELD
+        blame.time_passed(longest, all_there=False, several_there=False)
+        assert (_WORKFLOW in blame.notice(0).culprits) == (status == "7")
+        blame.time_passed(longest + 6.0, all_there=True, several_there=True)
+        blame.time_passed(longest + 12.0, all_there=True, several_there=True)
+        assert blame.notice(0).culprits == {}
+
+
+def test_signal_9_may_come_from_outside_so_a_third_death_is_needed() -> None:
+    blame = _blame()
+    for now in (1.0, 2.0):
+        blame.died(now, Death([_ran(_mark(1))], "-9"))
+    assert blame.notice(0).refused == {}
+    blame.died(3.0, Death([_ran(_mark(1))], "-9"))
+    assert _mark(1) in blame.notice(0).refused
+
+
+def test_a_suspect_that_is_answered_is_cleared() -> None:
+    blame = _blame()
+    blame.died(1.0, Death([_ran(_mark(1), _mark(2))], "7"))
+    for number in (1, 2):
+        blame.cleared(_mark(number))
+    assert blame.notice(0).suspects == frozenset()
+    for number in (3, 4):  # as before: two requests that end workers, and none that did it twice
+        blame.died(2.0, Death([_ran(_mark(number))], "7"))
+        blame.cleared(_mark(number))
+    blame.time_passed(3.0, all_there=True, several_there=True)
+    blame.time_passed(3.1, all_there=True, several_there=True)
+    assert blame.notice(0).culprits == {}
+
+
+def test_one_that_takes_too_long_is_refused_at_once() -> None:
+    blame = _blame()
+    blame.died(101.0, Death([_ran(_mark(1)), _load()], "-9", LaneKind.STAGE))
+    assert blame.notice(0).refused == {_mark(1): "it took longer than 100 s, so it is not tried again"}
+
+
+def test_a_workflow_whose_requests_keep_ending_workers_is_set_aside_and_tried_again_after_a_while() -> None:
+    blame = _blame()
+    for now, number in ((1.0, 1), (2.0, 2)):
+        blame.died(now, Death([_ran(_mark(number))], "7"))
+    assert blame.notice(0).culprits[_WORKFLOW][0] == TRIED
+    blame.died(3.0, Death([_ran(_mark(1))], "7"))
+    assert blame.notice(0).culprits[_WORKFLOW][0] == TRIED, "one that is tried again is one request"
+    blame.died(4.0, Death([_ran(_mark(3))], "7"))
+    state, reason = blame.notice(0).culprits[_WORKFLOW]
+    assert state == SET_ASIDE
+    assert "workflow 'poison' ended workers (status 7) again and again, so it is set aside for 10 s" in reason
+    blame.time_passed(13.0, all_there=True, several_there=True)
+    assert blame.notice(0).culprits[_WORKFLOW][0] == SET_ASIDE
+    blame.time_passed(14.5, all_there=True, several_there=True)
+    assert blame.notice(0).culprits[_WORKFLOW][0] == TRIED
+    blame.died(15.0, Death([_ran(_mark(4))], "7"))
+    assert "for 20 s" in blame.notice(0).culprits[_WORKFLOW][1], "longer each time"
+    blame.time_passed(36.0, all_there=True, several_there=True)
+    blame.time_passed(42.0, all_there=True, several_there=True)
+    assert blame.notice(0).culprits == {}, "it went well, so all is forgiven"
+
+
+def test_a_model_whose_load_ends_workers_is_set_aside_and_is_free_once_it_was_loaded() -> None:
+    blame = _blame()
+    blame.died(1.0, Death([_load()], "7"))
+    assert blame.notice(0).culprits["model", 0][0] == TRIED
+    blame.died(2.0, Death([_load()], "7"))
+    state, reason = blame.notice(0).culprits["model", 0]
+    assert state == SET_ASIDE
+    assert reason.startswith("model 'model' ended workers")
+    blame.loaded(0)
+    assert blame.notice(0).culprits == {}
+
+
+def test_what_ran_just_before_is_suspected_less_and_a_worker_at_rest_accuses_no_one() -> None:
+    blame = _blame()
+    blame.died(1.0, Death([], "1"))
+    blame.died(100.0, Death([_ran(_mark(1), ended=10.0)], "1"))
+    assert blame.notice(0).suspects == frozenset()
+    for now in (1.0, 2.0, 3.0):
+        blame.died(now, Death([_ran(_mark(1), ended=now - 0.1)], "1"))
+    assert blame.notice(0).refused == {}
+    blame.died(4.0, Death([_ran(_mark(1), ended=3.9)], "1"))
+    assert _mark(1) in blame.notice(0).refused
+
+
+def test_a_record_says_what_runs_until_it_has_ended() -> None:
+    record = RunRecord(bytearray(RunRecord.size(2)))
+    (stage, *_), (other, *_) = record.lanes(0), record.lanes(1)
+    for lane in (stage, other):
+        lane.clear()
+    assert stage.read() is None
+    marks = [_mark(number, workflow=3) for number in range(500)]
+    stage.begin(3, 1, 10.0, 20.0, marks[:2], holder=7)
+    assert stage.read() == Running(LaneKind.STAGE, True, 3, 1, 10.0, 20.0, float("inf"), tuple(marks[:2]))
+    assert other.read() is None
+    stage.end(11.0, holder=6)
+    assert _read(stage).is_active, "another run has ended"
+    stage.end(11.0, holder=7)
+    assert not _read(stage).is_active
+    assert _read(stage).ended == 11.0
+    stage.begin(3, 1, 10.0, 20.0, marks)
+    assert 100 < len(_read(stage).marks) < 500, "as many as there is room for"
+    assert other.read() is None
+    assert workflow_of(marks[0]) == 3
+
+
+def _read(lane: Lane) -> Running:
+    found = lane.read()
+    assert found is not None
+    return found
+
+
+def test_kills_from_outside_set_no_workflow_aside_as_long_as_its_requests_are_answered_in_the_end() -> None:
+    blame = _blame()
+    for number in range(5):
+        blame.died(float(number), Death([_ran(_mark(number))], "-9"))
+        assert blame.notice(0).culprits[_WORKFLOW][0] in {HELD, TRIED}
+    for number in range(5):
+        blame.cleared(_mark(number))
+    blame.time_passed(6.0, all_there=True, several_there=True)
+    assert blame.notice(0).culprits == {}
