@@ -13,12 +13,11 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
 from fairway.engine.serving.schedule import schedule_of
 from fairway.live.serving.local.lifetime import end_with_parent, serve_until_ended
 from fairway.live.serving.local.unix_transport import UnixTransport
+from fairway.live.serving.runtime.warm_up import warm_up
 from fairway.live.serving.runtime.worker import ServingWorker
 from fairway.live.serving.seams.backend import backend_of
 from fairway.live.serving.supervise.settings import ServingSettings
@@ -53,7 +52,7 @@ def stand_by(path: str, parent: str) -> None:
 
 
 def _prepare(settings: ServingSettings) -> None:
-    """Have the code there that decides: it takes most of a second to come from its cache."""
+    """Have the code there that decides, on a workflow that has a bit of everything."""
     backend_of(settings)
     placer = schedule_of(settings.scheduler).placer
     if not isinstance(placer, Placer):
@@ -62,8 +61,7 @@ def _prepare(settings: ServingSettings) -> None:
     edges = (("start", "left"), ("start", "right"), ("left", "end"), ("right", "end"))
     fleet = Fleet.of([Worker(f"worker-{number}", 1.0) for number in range(settings.workers)])
     graph = TaskGraph.of(Workflow(tuple(Stage.of(name, 1.0) for name in names), edges, {}), fleet)
-    nobody = cast(Any, SimpleNamespace(engine=SimpleNamespace(me=0)))
-    ServingWorker._warm_up(nobody, placer, fleet, [graph])
+    warm_up(placer, fleet, [graph], me=0)
 
 
 def _write_to(log: str) -> None:

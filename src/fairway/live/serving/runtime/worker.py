@@ -16,7 +16,6 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -59,17 +58,16 @@ from fairway.live.serving.runtime.request_values import RequestValues
 from fairway.live.serving.runtime.spans import Spans
 from fairway.live.serving.runtime.stages import StageRunner
 from fairway.live.serving.runtime.tally import Tally
+from fairway.live.serving.runtime.warm_up import warm_up
 from fairway.live.serving.seams.backend import Seams
 from fairway.live.serving.seams.transport import Address, Arrival, Message, WireError
 from fairway.live.serving.seams.values import Parcel, worker_owner
 from fairway.live.serving.supervise.blame import Notice
 from fairway.live.serving.supervise.settings import ServingSettings
-from fairway.place.fleet import OUTSIDE, Fleet
-from fairway.place.graph import TaskGraph
+from fairway.place.fleet import OUTSIDE
 from fairway.place.homes import homes_under
 from fairway.place.placer import Placer
-from fairway.place.plan import NoPlaceError, Request
-from fairway.place.state import NEVER, StateTable
+from fairway.place.plan import Request
 from fairway.stopwatch import TimedPlacer
 
 _LOG = logging.getLogger(__name__)
@@ -186,7 +184,7 @@ class ServingWorker:
             Restarted: self._restarted,
         }
         if isinstance(schedule.placer, Placer) and schedule.configurator is None:
-            self._warm_up(schedule.placer, fleet, workflows)
+            warm_up(schedule.placer, fleet, workflows, self.engine.me)
 
     def _engine_of(self, number: int) -> int:
         """The number of the engine in a process."""
@@ -200,24 +198,6 @@ class ServingWorker:
 
     def _is_present(self, engine: int) -> bool:
         return engine == OUTSIDE or self._board.table.is_seen(engine)
-
-    def _warm_up(self, placer: Placer, fleet: Fleet, graphs: Iterable[TaskGraph]) -> None:
-        """Decide once in every way, so that no request waits until the code for it is there.
-
-        Where a task goes is another question if its worker is idle, has too much to do, or is gone.
-        """
-        me, draws = self.engine.me, np.random.default_rng(0)
-        for graph in graphs:
-            request = Request(0, graph, me)
-            idle, busy, gone = (StateTable(fleet) for _ in range(3))
-            workers = placer.plan(request, idle.view(me, 0.0), 0.0, draws).workers.tolist()
-            placer.plan(request._replace(untimed=True), idle.view(me, 0.0), 0.0, draws)
-            for stage, planned in enumerate(workers):
-                busy.write_load(planned, 1e9, NEVER, 0.0)
-                gone.leave(planned)
-                for table in (idle, busy, gone):
-                    with suppress(NoPlaceError):
-                        placer.next_worker(request, stage, planned, table.view(me, 0.0), 0.0, draws)
 
     def serve(self) -> None:
         """Take turns until the process ends."""
