@@ -28,7 +28,7 @@ def weighed(
     jobs, types = len(rates), len(rates[0])
     rate = np.array([row[max(held, 0)] for row, held in zip(rates, on, strict=True)])
     return weigh_moves(
-        np.array(on), np.array(rates), np.array(known or np.ones((jobs, types)), dtype=bool), left * rate, rate,
+        np.array(on), np.array(rates), np.array(known or np.ones((jobs, types)), dtype=float), left * rate, rate,
         np.full(jobs, int(bound)), np.array(dollars or [0.0] * types), restart, 1800.0, blind, crowded,
     )  # fmt: skip
 

@@ -64,7 +64,7 @@ def carry_over(owed: FloatArray, rates: FloatArray, shares: FloatArray) -> None:
 def weigh_moves(
     on: IntArray,
     rates: FloatArray,
-    known: BoolArray,
+    known: FloatArray,
     left: FloatArray,
     rate: FloatArray,
     bound: IntArray,
@@ -100,7 +100,7 @@ def weigh_moves(
             least[job] += restart / (seconds - restart)
         for column in range(types):
             if column != here and rates[job, column] > 0.0:
-                ratio = rates[job, column] / rates[job, here] if known[job, column] and known[job, here] else 1.0
+                ratio = rates[job, column] / rates[job, here] if known[job, column] * known[job, here] > 0.0 else 1.0
                 if blind:
                     gains[job, column] = crowded and abs(ratio - 1.0) > _SAME
                 elif ratio > least[job] or ratio * dollars[here] > least[job] * dollars[column]:
@@ -224,6 +224,7 @@ def choose(
                 charge[job] = best if shares[job, best] > 0.0 else -1
         # A job that is served as well where it is stays there, if there is room; others may need what it leaves.
         moved = False
+        waits = to.min() < 0
         for job in range(jobs):
             here = on[job]
             moves = here >= 0 and to[job] >= 0 and to[job] != here and partner[job] < 0 and beside[job] < 0
@@ -231,7 +232,7 @@ def choose(
                 left[to[job]] += scale[job]
                 left[here] -= scale[job]
                 to[job] = here
-                moved = True
+                moved = waits
         # 3. What is still left lets jobs move to faster types, those that gain most first, and pairs come apart.
         pace = np.empty(jobs)
         for job in range(jobs):

@@ -129,17 +129,20 @@ class Rounds:
             held = (on >= 0) & ~stays & (partner < np.arange(len(on)))  # a pair holds its workers once
             np.add.at(free, on[held], scale[held])
         rates = (jobs.rates > 0).astype(float) if self._agnostic else jobs.rates
-        crowded = bool(scale[~stays].sum() > free.sum())
-        gains, least = weigh_moves(
-            on, jobs.rates, jobs.known > 0, jobs.left, jobs.rate, jobs.bound, dollars, self._restart, self._turn,
-            self._agnostic, crowded,
-        )  # fmt: skip
+        if preempt:
+            crowded = self._agnostic and bool(scale[~stays].sum() > free.sum())
+            gains, least = weigh_moves(
+                on, jobs.rates, jobs.known, jobs.left, jobs.rate, jobs.bound, dollars, self._restart, self._turn,
+                self._agnostic, crowded,
+            )  # fmt: skip
+        else:  # no job that runs is moved
+            gains, least = np.zeros(rates.shape, np.int64), np.ones(len(on))
         first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         to, together, charged, pair_charged = choose(
             jobs.shares, jobs.owed, rates, scale, on, partner, first, second, self._shares, self._owed, self._rates,
             stays, free, seconds, self._turn, gains, least,
         )  # fmt: skip
-        if preempt and ((to != on) & (to >= 0) & (on >= 0)).any():
+        if preempt and ((to != on) & (np.minimum(to, on) >= 0)).any():
             left = free.copy()
             given = (to >= 0) & ~stays & (together < np.arange(len(to)))
             np.subtract.at(left, to[given], scale[given])
