@@ -27,7 +27,9 @@ class Job:
     equal share of the cluster (C_m of finish-time fairness, Gavel §4.2); `slo_seconds` the time left to the deadline,
     0 or less when it has passed. `spread_throughputs` are the rates of a gang that spans nodes, where they differ.
     `job_type` is the name under which a table of profiles knows it; which jobs may share is looked up by it. A job that
-    is not `preemptible` keeps its workers from its start to its end, and shares them with no other job.
+    is not `preemptible` keeps its workers from its start to its end, and shares them with no other job. On types that
+    are `guessed` the rate is what jobs do on the whole: good enough to begin somewhere, no reason to move. A job that
+    does not `resume` from a checkpoint begins from zero whenever it is started again.
     """
 
     id: Name
@@ -42,6 +44,8 @@ class Job:
     spread_throughputs: Mapping[Name, Rate] | None = None
     job_type: Name | None = None
     preemptible: bool = True
+    guessed: tuple[Name, ...] = ()
+    resumes: bool = True
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)

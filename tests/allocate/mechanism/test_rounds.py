@@ -9,7 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.allocate.mechanism.rounds import account, carry_over, choose
+from fairway.allocate.mechanism.rounds import account, carry_over, choose, weigh_moves
+
+
+def weighed(
+    rates: list[list[float]],
+    on: list[int],
+    *,
+    known: list[list[bool]] | None = None,
+    left: float = 1e9,
+    bound: bool = False,
+    dollars: list[float] | None = None,
+    restart: float = 0.0,
+    blind: bool = False,
+    crowded: bool = False,
+) -> tuple[Any, Any]:
+    """What moves are to the jobs, which have `left` seconds of work where they run; a turn is 1,800 s."""
+    jobs, types = len(rates), len(rates[0])
+    rate = np.array([row[max(held, 0)] for row, held in zip(rates, on, strict=True)])
+    return weigh_moves(
+        np.array(on), np.array(rates), np.array(known or np.ones((jobs, types)), dtype=float), left * rate, rate,
+        np.full(jobs, int(bound)), np.array(dollars or [0.0] * types), restart, 1800.0, blind, crowded,
+    )  # fmt: skip
 
 
 def round_of(
@@ -25,18 +46,19 @@ def round_of(
     pair_rates: list[Any] | None = None,
     beside: list[int] | None = None,
     keep: float = 0.0,
-    margin: float = 0.0,
+    restart: float = 0.0,
     preempt: bool = True,
 ) -> tuple[list[int], list[int], list[int], list[int]]:
     jobs, types = len(rates), len(rates[0])
     stays = np.array([not preempt and held >= 0 for held in on or [-1] * jobs])
+    gains, least = weighed(rates, on or [-1] * jobs, restart=restart)
     members = np.array(pairs or np.zeros((0, 2)), dtype=np.int64)
     answer = choose(
         np.array(shares), np.array(owed), np.array(rates), np.array(scale or [1] * jobs), np.array(on or [-1] * jobs),
         np.array(beside or [-1] * jobs), members[:, 0].copy(), members[:, 1].copy(),
         np.array(pair_shares or np.zeros((0, types))), np.zeros((len(members), types)),
         np.array(pair_rates or np.zeros((0, types, 2))), stays,
-        np.array(free), 360.0, keep, margin,
+        np.array(free), 360.0, keep, gains, least,
     )  # fmt: skip
     return tuple(column.tolist() for column in answer)  # type: ignore[return-value]
 
@@ -66,10 +88,49 @@ def test_workers_that_are_left_go_to_jobs_without_a_claim_on_their_fastest_free_
 
 
 def test_what_is_still_left_lets_jobs_move_to_faster_types_if_that_pays() -> None:
-    for margin, expected in ((0.0, [1]), (0.05, [0])):
-        to, _, charged, _ = round_of([[1.0, 0.0]], [[0.0, 0.0]], [[1.0, 1.02]], [1, 1], margin=margin)
+    for restart, expected in ((0.0, [1]), (90.0, [0])):
+        to, _, charged, _ = round_of([[1.0, 0.0]], [[0.0, 0.0]], [[1.0, 1.02]], [1, 1], on=[0], restart=restart)
         assert to == expected
         assert charged == [0]  # it is charged for what it had a claim on
+
+
+def test_a_job_that_starts_takes_the_faster_type_whatever_a_restart_costs() -> None:
+    to, *_ = round_of([[1.0, 0.0]], [[0.0, 0.0]], [[1.0, 1.02]], [1, 1], restart=90.0)
+    assert to == [1]
+
+
+def test_a_move_is_a_gain_only_if_the_rate_rises_by_more_than_the_restart_costs() -> None:
+    # Half of 100 s is won by twice the rate: worth a restart of 49 s, not one of 50 s, and never one of 100 s.
+    for restart, expected in ((49.0, 1), (50.0, 0), (100.0, 0)):
+        gains, _ = weighed([[1.0, 2.0]], [0], left=100.0, restart=restart)
+        assert gains.tolist() == [[0, expected]]
+
+
+def test_equal_and_unmeasured_rates_gain_nothing() -> None:
+    assert weighed([[1.0, 1.0]], [0])[0].tolist() == [[0, 0]]
+    for known in ([True, False], [False, True], [False, False]):
+        assert weighed([[1.0, 9.0]], [0], known=[known])[0].tolist() == [[0, 0]]
+        assert weighed([[9.0, 1.0]], [0], known=[known])[0].tolist() == [[0, 0]]
+
+
+def test_no_move_is_a_gain_to_a_job_that_would_begin_from_zero() -> None:
+    assert weighed([[1.0, 9.0]], [0], bound=True)[0].tolist() == [[0, 0]]
+
+
+def test_where_the_policy_goes_by_cost_more_steps_for_a_dollar_are_a_gain() -> None:
+    assert weighed([[1.0, 1.0]], [0], dollars=[2.0, 1.0])[0].tolist() == [[0, 1]]
+    assert weighed([[1.0, 1.0]], [0], dollars=[1.0, 2.0])[0].tolist() == [[0, -1]]
+
+
+def test_a_blind_policy_moves_jobs_between_unequal_types_only_where_there_are_too_few_workers() -> None:
+    assert weighed([[1.0, 3.0, 1.0]], [0], blind=True)[0].tolist() == [[0, 0, 0]]
+    assert weighed([[1.0, 3.0, 1.0]], [0], blind=True, crowded=True)[0].tolist() == [[0, 1, 0]]
+
+
+def test_a_job_whose_share_is_on_another_type_stays_where_it_is_as_fast() -> None:
+    to, _, charged, _ = round_of([[0.0, 1.0]], [[0.0, 900.0]], [[1.0, 1.0]], [1, 1], on=[0])
+    assert to == [0]
+    assert charged == [1]
 
 
 def test_a_move_makes_room_for_a_job_that_waits() -> None:

@@ -109,6 +109,41 @@ def test_a_job_that_heeds_nothing_is_killed_and_goes_on_from_its_last_checkpoint
         check_history(site.store)
 
 
+WAITING = "while [ ! -e {} ]; do sleep 0.02; done"
+"""A plain command that knows nothing of leases, until there is a file."""
+
+
+def test_a_plain_command_is_not_moved_to_a_type_that_is_believed_to_be_faster(tmp_path: Path) -> None:
+    with Site(tmp_path, "k80=1,v100=1", round_seconds=0.2, restart_seconds=0.01) as site:
+        gates = [tmp_path / "first", tmp_path / "second"]
+        jobs = [site.submit(WAITING.format(gate)) for gate in gates]
+        for job in jobs:
+            site.wait_for(job, JobState.RUNNING)
+        by_type = {site.history(job).leases[0].accelerator: number for number, job in enumerate(jobs)}
+        gates[by_type["v100"]].touch()
+        site.wait_for(jobs[by_type["v100"]], JobState.SUCCEEDED)
+        rounds = site.controller.statistics().rounds
+        until(lambda: site.controller.statistics().rounds >= rounds + 5)
+        gates[by_type["k80"]].touch()
+        assert site.wait_for(jobs[by_type["k80"]], JobState.SUCCEEDED).attempts == 1
+
+
+def test_a_plain_command_that_has_to_stop_for_another_says_what_it_lost(tmp_path: Path) -> None:
+    with Site(tmp_path, "k80=1", round_seconds=0.2, restart_seconds=0.01) as site:
+        gates = [tmp_path / "first", tmp_path / "second"]
+        jobs = [site.submit(WAITING.format(gate)) for gate in gates]
+        until(lambda: any(site.job(job).attempts > 1 for job in jobs))
+        for gate in gates:
+            gate.touch()
+        site.wait_for_all()
+        lost = [one.reason for job in jobs for one in site.history(job).attempts if one.outcome == "preempted"]
+        assert lost
+        for reason in lost:
+            assert reason is not None
+            assert "it reported no checkpoint, so " in reason
+            assert reason.endswith(" s of work are lost and it begins from zero")
+
+
 def test_a_job_that_must_not_be_preempted_is_not(tmp_path: Path) -> None:
     with Site(tmp_path, "k80=1", round_seconds=0.2, restart_seconds=0.01) as site:
         go = tmp_path / "go"

@@ -223,6 +223,8 @@ def test_a_round_takes_in_all_that_is_known_at_its_beginning_at_one_moment(world
     assert [entry.name for entry in last] == [
         "RateMeasured",
         "RateMeasured",
+        "CheckpointKept",
+        "CheckpointKept",
         "StepsCounted",
         "StepsCounted",
         "RoundBegan",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairway.live.backend.status import OutcomeKind
-from fairway.live.training.verdict import BACK_OFF, judged
+from fairway.live.training.verdict import BACK_OFF, judged, lost_work
 from fairway.store.states import JobState
 
 
@@ -61,3 +61,19 @@ def test_waits_double_up_to_five_minutes() -> None:
     assert [BACK_OFF.seconds(failures) for failures in range(6)] == [0.0, 1.0, 2.0, 4.0, 8.0, 16.0]
     assert BACK_OFF.seconds(9) == 256.0
     assert BACK_OFF.seconds(10) == BACK_OFF.seconds(10_000) == 300.0
+
+
+def test_a_job_that_was_stopped_says_what_it_lost() -> None:
+    plain = lost_work(resumes=False, steps_done=None, steps_saved=0.0, ran_for=1234.4)
+    assert plain == "it reported no checkpoint, so 1,234 s of work are lost and it begins from zero"
+    some = lost_work(resumes=True, steps_done=120.0, steps_saved=100.0, ran_for=60.0)
+    assert some == "20 steps since its last checkpoint are lost"
+    for nothing in (
+        lost_work(resumes=True, steps_done=100.0, steps_saved=100.0, ran_for=60.0),
+        lost_work(resumes=True, steps_done=None, steps_saved=100.0, ran_for=60.0),
+        lost_work(resumes=False, steps_done=None, steps_saved=0.0, ran_for=None),
+    ):
+        assert nothing is None
+    for kind in (OutcomeKind.STOPPED, OutcomeKind.LOST):
+        found = judged(kind, why="terminated", cancelled=False, failures=0, retries=0, loss=plain)
+        assert found.reason.sentence == f"terminated; {plain}"

@@ -3,9 +3,14 @@
 A job is owed its share of the time that passes, by accelerator type, less the time it gets there. Each round, what is
 owed most is served first, whatever its type and whatever the size of the gang: a gang that was passed over because too
 few workers were left is owed more and more until it comes first, so it cannot starve. A job that holds workers keeps
-them until somebody else is owed `keep` seconds more: what a restart costs is weighed against what waiting costs. Then
+them until another job is owed `keep` seconds more: what a restart costs is weighed against what waiting costs. Then
 workers that are left go to jobs that would wait otherwise, and what is still left lets jobs move to faster types; no
 worker idles that a waiting job could use.
+
+A job that runs moves for its own sake only if it gains more than a restart costs it (`weigh_moves`). Where the shares
+of a job are on a type that is no better for it than the one it runs on, the job may as well be given its time here: it
+keeps its workers for it, and stays if there is room. Which jobs can stay by changing places with others is decided
+after the choice, in `places`.
 
 What a job is owed is work. When a new decision moves its shares to other types, the debt moves along. Time that nobody
 else wanted is a gift: a job is never owed less than nothing. Nor is it owed for ever what cannot be given, as where
@@ -56,6 +61,56 @@ def carry_over(owed: FloatArray, rates: FloatArray, shares: FloatArray) -> None:
 
 
 @njit(cache=True)
+def weigh_moves(
+    on: IntArray,
+    rates: FloatArray,
+    known: FloatArray,
+    left: FloatArray,
+    rate: FloatArray,
+    bound: IntArray,
+    dollars: FloatArray,
+    restart: float,
+    turn: float,
+    blind: bool,
+    crowded: bool,
+) -> tuple[IntArray, FloatArray]:
+    """What a move to each type is to each job that runs: a gain (1), a loss (-1) or neither (0); and the least gain.
+
+    A job with so much `left` that it needs T more seconds at its `rate`, and would lose `restart` of them, gains by a
+    move to a place that is more than T / (T - restart) times as fast. T is counted up to a turn, since nothing is sure
+    beyond. A rate that is not `known` is no reason to move. Where the policy goes by cost, `dollars` are the prices of
+    the types, otherwise 0, and more steps for a dollar are a gain too. No move pays for a job that is `bound` to its
+    place because it would begin from zero elsewhere. A `blind` policy cannot tell gains from losses: where it is
+    `crowded`, with more asked for than there are workers, its shares are followed to every type that is not just as
+    fast, and otherwise no move is a gain.
+    """
+    jobs, types = rates.shape
+    gains = np.zeros((jobs, types), np.int64)
+    least = np.full(jobs, 1.0 + _SAME)
+    for job in range(jobs):
+        here = on[job]
+        if here < 0:
+            continue
+        seconds = turn
+        if left[job] < turn * rate[job]:
+            seconds = left[job] / rate[job]
+        if bound[job] > 0 or seconds <= restart:
+            least[job] = np.inf
+        else:
+            least[job] += restart / (seconds - restart)
+        for column in range(types):
+            if column != here and rates[job, column] > 0.0:
+                ratio = rates[job, column] / rates[job, here] if known[job, column] * known[job, here] > 0.0 else 1.0
+                if blind:
+                    gains[job, column] = crowded and abs(ratio - 1.0) > _SAME
+                elif ratio > least[job] or ratio * dollars[here] > least[job] * dollars[column]:
+                    gains[job, column] = 1
+                elif ratio < 1.0 - _SAME or dollars[here] < ratio * dollars[column] * (1.0 - _SAME):
+                    gains[job, column] = -1
+    return gains, least
+
+
+@njit(cache=True)
 def choose(
     shares: FloatArray,
     owed: FloatArray,
@@ -72,15 +127,17 @@ def choose(
     free: IntArray,
     ahead: float,
     keep: float,
-    margin: float,
+    gains: IntArray,
+    least: FloatArray,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Decide who runs: the type of each job (-1: waits), its partner (-1: alone) and the types charged for it.
 
     `on` and `beside` are what runs now; `free` the workers of each type that may be given away, those held by jobs that
     may be stopped included; `ahead` the seconds until the next decision, in which shares will be owed; `keep` how many
-    seconds more somebody must be owed to take a job's workers; a job moves to a free faster type if its rate then rises
-    by more than `margin`. Jobs that run and are marked in `stays` go on as they are. The last two arrays are the types
-    that the jobs and the pairs are charged for.
+    seconds more another job must be owed to take a job's workers. `gains` says which moves are a gain to a job
+    that runs, and `least` by what factor its rate must rise if it is to leave a job that it shares with. Jobs that run
+    and are marked in `stays` go on as they are. The last two arrays are the types that the jobs and the pairs are
+    charged for.
     """
     jobs, types = rates.shape
     pairs = len(pair_first)
@@ -104,7 +161,7 @@ def choose(
         for column in range(types):
             if shares[job, column] > 0.0 and rates[job, column] > 0.0:
                 value = owed[job, column] + shares[job, column] * ahead
-                if on[job] == column and beside[job] < 0:
+                if on[job] >= 0 and beside[job] < 0 and (on[job] == column or gains[job, column] == 0):
                     value += keep
                 if value > 0.0:
                     score[count] = -value
@@ -153,39 +210,58 @@ def choose(
             for column in range(types):
                 if scale[job] <= left[column] and rates[job, column] > 0.0:
                     rate = rates[job, column]
-                    if on[job] == column:
-                        rate *= 1.0 + margin + _SAME
                     if rate > best_rate * (1.0 + _SAME) or (
                         rate > best_rate * (1.0 - _SAME) and left[column] > best_left
                     ):
                         best, best_rate, best_left = column, rate, left[column]
+            here = on[job]
+            can_stay = here >= 0 and beside[job] < 0 and scale[job] <= left[here]
+            if best >= 0 and can_stay and gains[job, best] <= 0:
+                best = here
             if best >= 0:
                 to[job] = best
                 left[best] -= scale[job]
                 charge[job] = best if shares[job, best] > 0.0 else -1
-        # 3. What is still left lets jobs move to faster types, those that gain most first, and pairs come apart.
+        # A job that is served as well where it is stays there, if there is room; others may need what it leaves.
         moved = False
-        enough = 1.0 + margin + _SAME
+        waits = to.min() < 0
+        for job in range(jobs):
+            here = on[job]
+            moves = here >= 0 and to[job] >= 0 and to[job] != here and partner[job] < 0 and beside[job] < 0
+            if moves and scale[job] <= left[here] and gains[job, to[job]] <= 0:
+                left[to[job]] += scale[job]
+                left[here] -= scale[job]
+                to[job] = here
+                moved = waits
+        # 3. What is still left lets jobs move to faster types, those that gain most first, and pairs come apart.
         pace = np.empty(jobs)
         for job in range(jobs):
             pace[job] = rates[job, to[job]] if to[job] >= 0 and not stays[job] else np.inf
         for pair in range(pairs):
-            if pair_charge[pair] >= 0:
-                pace[pair_first[pair]] = pair_rates[pair, pair_charge[pair], 0]
-                pace[pair_second[pair]] = pair_rates[pair, pair_charge[pair], 1]
+            first, second = pair_first[pair], pair_second[pair]
+            if pair_charge[pair] >= 0 and partner[first] == second:
+                pace[first] = pair_rates[pair, pair_charge[pair], 0]
+                pace[second] = pair_rates[pair, pair_charge[pair], 1]
         gain = np.zeros(jobs)
         for job in range(jobs):
+            settled = to[job] == on[job] and partner[job] == beside[job]
+            enough = pace[job] * (least[job] if settled and partner[job] >= 0 else 1.0 + _SAME)
             for column in range(types):
-                if scale[job] <= left[column] and rates[job, column] > pace[job] * enough:
+                pays = gains[job, column] > 0 or not settled or partner[job] >= 0
+                if pays and scale[job] <= left[column] and rates[job, column] > enough:
                     gain[job] = max(gain[job], rates[job, column] / pace[job])
         for job in np.argsort(-gain, kind="mergesort"):
             if gain[job] <= 0.0:
                 break
             here = best = to[job]
             highest = pace[job]
+            settled = here == on[job] and partner[job] == beside[job]
+            enough = pace[job] * (least[job] if settled and partner[job] >= 0 else 1.0 + _SAME)
             for column in range(types):
-                if scale[job] <= left[column] and rates[job, column] > highest * enough:
+                pays = gains[job, column] > 0 or not settled or partner[job] >= 0
+                if pays and scale[job] <= left[column] and rates[job, column] > enough:
                     best, highest = column, rates[job, column]
+                    enough = highest * (1.0 + _SAME)
             if highest > pace[job]:
                 if partner[job] < 0:
                     left[here] += scale[job]

@@ -20,6 +20,7 @@ class MinCost:
     """
 
     name: ClassVar[str] = "min-cost"
+    by_cost: ClassVar[bool] = True
     agnostic: bool = False
     space_sharing: bool = False
     ratio: bool = False

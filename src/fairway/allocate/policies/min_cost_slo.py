@@ -26,6 +26,7 @@ class MinCostSlo:
     """
 
     name: ClassVar[str] = "min-cost-slo"
+    by_cost: ClassVar[bool] = True
     agnostic: bool = False
     space_sharing: bool = False
     ratio: bool = False

@@ -50,6 +50,10 @@ class Admission:
             team=self._team(job.entity),
             kind=self.kind_of(job, job.scale_factor),
             fixed=not job.preemptible,
+            bound=not job.resumes,
+            known=np.array([name not in job.guessed for name in self.cluster.types], dtype=float)
+            if job.guessed
+            else 1.0,
         )
         jobs.pooled[-1] = rates @ self.workers.present
         self.described[job.id] = job
@@ -75,6 +79,8 @@ class Admission:
                 throughputs=self._by_type(jobs.rates[position]),
                 spread_throughputs=self._by_type(jobs.spread[position]),
                 steps_left=None if math.isinf(left) else left,
+                guessed=tuple(name for name, known in self._by_type(jobs.known[position]).items() if not known),
+                resumes=not jobs.bound[position],
             ),
             float(jobs.arrival[position]),
             None if math.isnan(deadline) else deadline,

@@ -29,6 +29,7 @@ from fairway.engine.training.job_table import NONE, JobTable
 from fairway.engine.training.leases import Leases
 from fairway.engine.training.messages import (
     BeginRound,
+    CheckpointKept,
     Command,
     Event,
     Extend,
@@ -50,7 +51,7 @@ from fairway.engine.training.messages import (
 )
 from fairway.engine.training.pair_rates import PairRates, Partners
 from fairway.engine.training.progress import advance
-from fairway.engine.training.rounds import Rounds
+from fairway.engine.training.rounds import Chosen, Rounds
 from fairway.engine.training.worker_pool import WorkerPool
 from fairway.errors import InputError
 from fairway.jobs import Entity
@@ -119,6 +120,7 @@ class TrainingEngine:
             round_seconds=self.options.round_seconds,
             restart_seconds=self.options.restart_seconds,
             agnostic=bool(getattr(policy, "agnostic", False)),
+            by_cost=bool(getattr(policy, "by_cost", False)),
         )
         self._story: Story[Event | Command] = Story()
         self._handlers: dict[type, Callable[[Any], list[Command]]] = {
@@ -134,6 +136,7 @@ class TrainingEngine:
             WorkersReturned: self._workers_returned,
             RateMeasured: self._rate_measured,
             StepsCounted: self._steps_counted,
+            CheckpointKept: self._checkpoint_kept,
             PricesChanged: self._prices_changed,
         }
 
@@ -272,6 +275,7 @@ class TrainingEngine:
         if len(positions) == 1 and len(event.jobs) == 1:
             (position,), (rate,) = positions, event.steps_per_second
             self.jobs.rates[position, column] = rate
+            self.jobs.known[position, column] = not event.expected
             self.jobs.pooled[position] = self.jobs.rates[position] @ self.workers.present
             if self.jobs.on[position] == column and self.jobs.beside[position] == NONE:
                 self.jobs.rate[position] = rate
@@ -285,6 +289,10 @@ class TrainingEngine:
 
     def _steps_counted(self, event: StepsCounted) -> list[Command]:
         self.jobs.left[self._position(event)] = event.steps_left
+        return []
+
+    def _checkpoint_kept(self, event: CheckpointKept) -> list[Command]:
+        self.jobs.bound[self._position(event)] = False
         return []
 
     def _prices_changed(self, event: PricesChanged) -> list[Command]:
@@ -344,10 +352,14 @@ class TrainingEngine:
             seed=self.options.seed + self.solves,
         )
 
+    def choose(self, seconds: float, *, preempt: bool) -> Chosen:
+        """Which jobs are to run for so many seconds, by the shares as they are; nothing is stopped or started."""
+        return self._rounds.choose(self.jobs, self.workers.free, self._prices, seconds=seconds, preempt=preempt)
+
     def _assign(self, *, preempt: bool) -> list[Command]:
         """Let the rounds choose which jobs run, stop those that do not any more, and start those that newly do."""
         now, until = self.now, self._until
-        chosen = self._rounds.choose(self.jobs, self.workers.free, seconds=until - now, preempt=preempt)
+        chosen = self.choose(until - now, preempt=preempt)
         commands = self._leases.stop(chosen.stopped, now=now) if len(chosen.stopped) else []
         for members, column in zip(chosen.started, chosen.columns, strict=True):
             commands.append(self._leases.start(members, column, now=now, until=until))
@@ -361,7 +373,7 @@ class TrainingEngine:
         assert self.round_end is not None
         return self.round_end
 
-    def _position(self, event: JobFinished | JobFailed | JobCancelled | StepsCounted) -> int:
+    def _position(self, event: JobFinished | JobFailed | JobCancelled | StepsCounted | CheckpointKept) -> int:
         if event.job not in self.jobs:
             raise self._story.error(event.cause, f"{event}, but there is no such job")
         return self.jobs.position(event.job)

@@ -43,17 +43,17 @@ class JobTable:
     `beside` the number of the job that it shares with, `lease` what it holds. Rounds go by `shares` and `owed`, and
     `charged` is the type on which it is being given time. `isolated` is the time that the work done so far takes on an
     equal share, and `pooled` the sum of its rates on all workers, from which that follows. `fixed` jobs are not
-    stopped.
+    stopped; `bound` ones would begin from zero elsewhere. Rates are `known` (1) or guessed (0), by type.
     """
 
-    number, scale, on, beside, charged, lease, team, kind, fixed = (_Ints() for _ in range(9))
+    number, scale, on, beside, charged, lease, team, kind, fixed, bound = (_Ints() for _ in range(10))
     weight, left, since, rate, arrival, deadline, isolated, pooled = (_Floats() for _ in range(8))
-    rates, spread, shares, owed = (_Floats() for _ in range(4))
+    rates, spread, shares, owed, known = (_Floats() for _ in range(5))
 
     def __init__(self, types: int) -> None:
-        integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "fixed")
+        integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "fixed", "bound")
         floats = ("weight", "left", "since", "rate", "arrival", "deadline", "isolated", "pooled")
-        by_type = ("rates", "spread", "shares", "owed")
+        by_type = ("rates", "spread", "shares", "owed", "known")
         self.rows = np.zeros(
             64,
             dtype=[
@@ -86,6 +86,8 @@ class JobTable:
         team: int,
         kind: int,
         fixed: bool = False,
+        bound: bool = False,
+        known: FloatArray | float = 1.0,
     ) -> None:
         """Append a job that waits."""
         size = len(self)
@@ -93,9 +95,9 @@ class JobTable:
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
         # In the order of the columns; one assignment is many times as fast as one for each.
         self.rows[size] = (
-            self._next, scale, NONE, NONE, NONE, NONE, team, kind, fixed,
+            self._next, scale, NONE, NONE, NONE, NONE, team, kind, fixed, bound,
             weight, steps, time, 0.0, time, deadline, 0.0, 0.0,
-            rates, spread, 0.0, 0.0,
+            rates, spread, 0.0, 0.0, known,
         )  # fmt: skip
         self.ids.append(job)
         self._number_of[job] = self._next

@@ -190,11 +190,15 @@ class RoundBegan(_OfRounds):
 
 @dataclass(frozen=True, slots=True)
 class RateMeasured:
-    """A job, or two that share, were seen to run at so many steps per second on a type."""
+    """A job, or two that share, were seen to run at so many steps per second on a type.
+
+    With `expected` they were not seen there, but what was seen elsewhere lets one guess so.
+    """
 
     jobs: tuple[str, ...]
     accelerator: str
     steps_per_second: tuple[float, ...]
+    expected: bool = False
 
     @property
     def cause(self) -> str:
@@ -213,6 +217,13 @@ class StepsCounted(_OfJob):
 
     job: str
     steps_left: float
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointKept(_OfJob):
+    """A job was seen to keep checkpoints: started again, it goes on from the last one."""
+
+    job: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +251,7 @@ Event: TypeAlias = (
     | RoundBegan
     | RateMeasured
     | StepsCounted
+    | CheckpointKept
     | PricesChanged
 )
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray, IntArray
-from fairway.allocate.mechanism.rounds import account, carry_over, choose
+from fairway.allocate.mechanism.places import keep_places
+from fairway.allocate.mechanism.rounds import account, carry_over, choose, weigh_moves
 from fairway.engine.training.job_table import NONE, JobTable
 
 _ROUNDS_PER_TURN = 5.0
@@ -34,13 +35,16 @@ class Chosen(NamedTuple):
 class Rounds:
     """What every job and pair is owed, and the choice of the next round.
 
-    `agnostic` rounds do not look at how fast a job is on a type, only at whether it runs there at all.
+    `agnostic` rounds do not look at how fast a job is on a type, only at whether it runs there at all; rounds `by_cost`
+    let a job move to a type that gives more steps for a dollar as they do to one that is faster.
     """
 
-    def __init__(self, types: int, *, round_seconds: float, restart_seconds: float, agnostic: bool = False) -> None:
-        self._agnostic = agnostic
+    def __init__(
+        self, types: int, *, round_seconds: float, restart_seconds: float, agnostic: bool = False, by_cost: bool = False
+    ) -> None:
+        self._agnostic, self._by_cost = agnostic, by_cost
         self._turn = max(_ROUNDS_PER_TURN * round_seconds, _RESTARTS_PER_TURN * restart_seconds)
-        self._margin = restart_seconds / self._turn  # a move pays for its restart within a turn
+        self._restart = restart_seconds
         self._types = types
         self._set_pairs(np.zeros((0, 2), dtype=np.int64), np.zeros((0, types)), np.zeros((0, types, 2)))
         self._owed = np.zeros((0, types))
@@ -108,8 +112,11 @@ class Rounds:
             self._set_pairs(self._numbers[kept], self._shares[kept], self._rates[kept])
             self._owed, self._charged = self._owed[kept], charged
 
-    def choose(self, jobs: JobTable, free: IntArray, *, seconds: float, preempt: bool) -> Chosen:
+    def choose(
+        self, jobs: JobTable, free: IntArray, prices: FloatArray | None, *, seconds: float, preempt: bool
+    ) -> Chosen:
         """Decide which jobs run until the next round; `free` counts the workers of each type that no lease holds."""
+        dollars = prices if self._by_cost and prices is not None else np.zeros(self._types)
         on, scale, beside = jobs.on, jobs.scale, jobs.beside
         if len(self._numbers):
             partner = np.where(beside >= 0, np.searchsorted(jobs.number, beside), NONE)
@@ -121,12 +128,33 @@ class Rounds:
             free = free.copy()
             held = (on >= 0) & ~stays & (partner < np.arange(len(on)))  # a pair holds its workers once
             np.add.at(free, on[held], scale[held])
-        rates = jobs.rates
+        rates = (jobs.rates > 0).astype(float) if self._agnostic else jobs.rates
+        if preempt:
+            crowded = self._agnostic and bool(scale[~stays].sum() > free.sum())
+            gains, least = weigh_moves(
+                on, jobs.rates, jobs.known, jobs.left, jobs.rate, jobs.bound, dollars, self._restart, self._turn,
+                self._agnostic, crowded,
+            )  # fmt: skip
+        else:  # no job that runs is moved
+            gains, least = np.zeros(rates.shape, np.int64), np.ones(len(on))
+        first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         to, together, charged, pair_charged = choose(
-            jobs.shares, jobs.owed, (rates > 0).astype(float) if self._agnostic else rates, scale, on, partner,
-            np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1]), self._shares, self._owed, self._rates,
-            stays, free, seconds, self._turn, self._margin,
+            jobs.shares, jobs.owed, rates, scale, on, partner, first, second, self._shares, self._owed, self._rates,
+            stays, free, seconds, self._turn, gains, least,
         )  # fmt: skip
+        if preempt and ((to != on) & (np.minimum(to, on) >= 0)).any():
+            left = free.copy()
+            given = (to >= 0) & ~stays & (together < np.arange(len(to)))
+            np.subtract.at(left, to[given], scale[given])
+            alone = (together < 0) & (partner < 0) & ~stays
+            waits = to < 0
+            if keep_places(to, on, alone, scale, jobs.rates, gains, left) and waits.any():
+                # Other workers are left than before, which jobs that wait may be able to use.
+                then, _, gifts, _ = choose(
+                    jobs.shares, jobs.owed, rates, scale, to, together, first[:0], second[:0], self._shares[:0],
+                    self._owed[:0], self._rates[:0], ~waits, left, seconds, self._turn, gains, least,
+                )  # fmt: skip
+                to, charged = np.where(waits, then, to), np.where(waits, gifts, charged)
         changed = (to != on) | (together != partner)
         jobs.charged = np.where(stays, jobs.charged, charged)
         self._charged = pair_charged if preempt else np.where(pair_charged >= 0, pair_charged, self._charged)

@@ -80,8 +80,7 @@ def choose_next_round(engine: TrainingEngine) -> set[int]:
     if engine.round_end is None:
         return set()
     engine.advance(max(engine.round_end, engine.now))
-    seconds = engine.options.round_seconds
-    chosen = engine._rounds.choose(engine.jobs, engine.workers.free, seconds=seconds, preempt=True)
+    chosen = engine.choose(engine.options.round_seconds, preempt=True)
     return {member for members in chosen.started for member in members}
 
 

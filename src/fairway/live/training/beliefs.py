@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fairway.jobs.description import JobDescription
+from fairway.live.training.engine_job import is_unknown
 from fairway.profiles.tables import ThroughputTable
 
 _TELLING = 0.05
@@ -52,11 +53,6 @@ class Beliefs:
     def elsewhere(self, seen_on: str, rate: float, name: str) -> float:
         """What a rate on one type lets one expect on another."""
         return rate * self._speeds[name] / self._speeds[seen_on]
-
-
-def is_unknown(spec: JobDescription) -> bool:
-    """Whether a description says nothing of how fast the job runs."""
-    return spec.throughputs is None and spec.job_type is None
 
 
 def is_telling(measured: float, believed: float) -> bool:

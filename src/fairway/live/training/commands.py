@@ -24,7 +24,7 @@ from fairway.engine.training.messages import (
 )
 from fairway.live.backend.commands import EndRun, ExtendLeases, HandOverRun
 from fairway.live.training import ledger
-from fairway.live.training.beliefs import is_unknown
+from fairway.live.training.engine_job import is_unknown
 from fairway.live.training.leases import LiveJob, LiveLease, Run
 from fairway.live.training.start_command import start_of
 from fairway.store.leases import extend_leases, revoke_leases

@@ -6,7 +6,7 @@ neither all accelerator types count as alike until it was measured (`beliefs`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from fairway.cluster import Cluster
@@ -28,11 +28,16 @@ def engine_job(
     team: str | None,
     steps_left: float | None,
     slo_seconds: float | None = None,
+    measured: Collection[str] = (),
+    resumes: bool | None = None,
 ) -> Job:
     """The job as policies and the engine see it.
 
     `throughputs` are its steps per second by accelerator type, as described (`described_rates`) or as believed since.
+    Of a job that does not describe them they are guesses, except on the types where they were `measured`. `resumes`
+    says whether the job was seen to keep checkpoints; None, that nothing was seen of it yet.
     """
+    guessed = tuple(name for name in throughputs if name not in measured) if is_unknown(description) else ()
     return Job(
         id=job_id,
         throughputs=throughputs,
@@ -43,7 +48,19 @@ def engine_job(
         entity=team,
         job_type=description.job_type,
         preemptible=description.preemptible,
+        guessed=guessed,
+        resumes=says_it_resumes(description) if resumes is None else resumes,
     )
+
+
+def is_unknown(description: JobDescription) -> bool:
+    """Whether a description says nothing of how fast the job runs."""
+    return description.throughputs is None and description.job_type is None
+
+
+def says_it_resumes(description: JobDescription) -> bool:
+    """Whether a description says that the job keeps checkpoints; otherwise its first report through a lease does."""
+    return "checkpoint" in description.model_fields_set
 
 
 def described_rates(

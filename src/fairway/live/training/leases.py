@@ -12,6 +12,7 @@ from typing import Literal
 
 from fairway.engine.training.messages import Grant, JobResumed
 from fairway.jobs.description import JobDescription
+from fairway.live.training.engine_job import says_it_resumes
 from fairway.store.records import JobRecord
 
 
@@ -22,7 +23,8 @@ class LiveJob:
     `attempts` and `failures` are counted as in the store. `steps_done` and `steps_per_second` (of the wall clock) are
     by the last report, which `reported` says is in the store; `steps_saved` are those of the last checkpoint. `waiting`
     is how the job stands while it is not in the engine, to go back there when its time comes. `measured` are the rates
-    that were seen of it alone, by accelerator type, in steps per second of the engine's clock.
+    that were seen of it alone, by accelerator type, in steps per second of the engine's clock. A job that `resumes`
+    keeps checkpoints, by its description or by what it reported; any other begins from zero when it is started again.
     """
 
     id: str
@@ -36,11 +38,13 @@ class LiveJob:
     reported: bool = True
     waiting: JobResumed | None = None
     measured: dict[str, float] = field(default_factory=dict)
+    resumes: bool = False
 
     @classmethod
     def of(cls, record: JobRecord, spec: JobDescription) -> LiveJob:
         """A job from the store."""
         job = cls(record.id, spec, record.attempts, record.failures)
+        job.resumes = says_it_resumes(spec) or record.checkpoint_at is not None
         if spec.steps is not None and record.checkpoint_steps_left is not None:
             job.steps_saved = max(spec.steps - record.checkpoint_steps_left, 0.0)
         return job

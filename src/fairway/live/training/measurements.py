@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fairway.engine.training.messages import Grant, RateMeasured
-from fairway.live.training.beliefs import is_telling, is_unknown
+from fairway.live.training.beliefs import is_telling
+from fairway.live.training.engine_job import is_unknown
 from fairway.live.training.leases import LiveJob, LiveLease
 from fairway.store.job_changes import replace_rates
 from fairway.store.records import MeasuredRate
@@ -51,7 +52,8 @@ def _compared(
     names, accelerator = lease.grant.jobs, lease.grant.accelerator
     table = scheduler.engine.jobs
     believed = lease.believed or [float(table.rate[table.position(name)]) for name in names]
-    if _differ(rates, believed):
+    first_seen = len(members) == 1 and is_unknown(members[0].spec) and accelerator not in members[0].measured
+    if first_seen or _differ(rates, believed):
         lease.believed = tuple(rates)
         yield RateMeasured(names, accelerator, tuple(rates))
         if len(members) == 1:
@@ -72,4 +74,4 @@ def _expected_elsewhere(scheduler: LiveScheduler, job: LiveJob, seen_on: str, ra
     for other, before in believed.items():
         if before and other not in job.measured:
             expected = scheduler.beliefs.elsewhere(seen_on, rate, other)
-            yield RateMeasured((job.id,), other, (expected,))
+            yield RateMeasured((job.id,), other, (expected,), expected=True)

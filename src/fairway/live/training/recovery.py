@@ -53,7 +53,15 @@ class Reader:
         job.measured.update(measured or {})
         rates = described_rates(spec, self.cluster, self.scheduler.table)
         believed = self.scheduler.beliefs.first(spec, rates, job.measured)
-        described = engine_job(record.id, spec, believed, team=record.team, steps_left=record.steps_left)
+        described = engine_job(
+            record.id,
+            spec,
+            believed,
+            team=record.team,
+            steps_left=record.steps_left,
+            measured=job.measured,
+            resumes=job.resumes,
+        )
         deadline = deadline_on(clock, spec, record.submitted_at)
         self.acceptance.check(described, deadline)
         return job, described, deadline

@@ -17,7 +17,7 @@ from fairway.live.backend.status import OutcomeKind, RunOutcome
 from fairway.live.training import ledger
 from fairway.live.training.commands import close_if_over
 from fairway.live.training.leases import LiveJob, LiveLease
-from fairway.live.training.verdict import DECLINED_WAIT_SECONDS, Verdict, judged
+from fairway.live.training.verdict import DECLINED_WAIT_SECONDS, Verdict, judged, lost_work
 from fairway.store.states import ACTIVE, JobState
 
 if TYPE_CHECKING:
@@ -47,13 +47,16 @@ def happened(scheduler: LiveScheduler, report: RunReport) -> None:
 
 def told(lease: LiveLease, job: LiveJob, number: int, steps: int, steps_per_second: float | None) -> None:
     """A job has reported how far it is, and how fast it goes; its speed under a lease of before does not count."""
-    job.steps_done, job.reported = steps, False
+    job.steps_done, job.reported, job.resumes = steps, False, True
     job.steps_per_second = steps_per_second if number == lease.number else None
 
 
 def saved(scheduler: LiveScheduler, job: LiveJob, steps: float | None) -> None:
     """A job has saved a checkpoint after so many steps."""
-    if steps is not None and steps > job.steps_saved:
+    if steps is None:
+        return
+    job.resumes = True
+    if steps > job.steps_saved:
         job.steps_saved = steps
         left = job.steps_left(steps)
         if left is not None:
@@ -102,7 +105,9 @@ def ended(scheduler: LiveScheduler, number: int, name: str, outcome: RunOutcome)
         return
     saved(scheduler, job, outcome.checkpoint_step)
     why, retries = outcome.reason or outcome.kind, job.spec.retries
-    verdict = judged(outcome.kind, why=why, cancelled=job.cancelled, failures=job.failures, retries=retries)
+    ran_for = None if outcome.started is None else max(ended_at - outcome.started, 0.0)
+    loss = lost_work(resumes=job.resumes, steps_done=outcome.steps, steps_saved=job.steps_saved, ran_for=ran_for)
+    verdict = judged(outcome.kind, why=why, cancelled=job.cancelled, failures=job.failures, retries=retries, loss=loss)
     job.failures += verdict.failed
     scheduler.statistics.failures_total += verdict.failed
     scheduler.unexplain(name)

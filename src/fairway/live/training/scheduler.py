@@ -20,10 +20,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Concatenate, ParamSpec
 
+import numpy as np
 from sqlalchemy import Connection
 
 from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import (
+    CheckpointKept,
     Event,
     JobArrived,
     JobCancelled,
@@ -199,9 +201,16 @@ class LiveScheduler:
         """The time has come at which the engine wanted to begin a round."""
         if self.closing:
             return
-        events: list[Event] = [*measurements.news(self), *self._steps_counted()]
+        events: list[Event] = [*measurements.news(self), *self._checkpoints_kept(), *self._steps_counted()]
         self.flush_progress()
         self.take_in(*events, RoundBegan(), at=max(self.time(), at))
+
+    def _checkpoints_kept(self) -> Iterator[CheckpointKept]:
+        """The jobs that turned out to keep checkpoints, of which the engine does not know it yet."""
+        for position in np.flatnonzero(self.engine.jobs.bound).tolist():
+            job = self.jobs.get(self.engine.jobs.ids[position])
+            if job is not None and job.resumes:
+                yield CheckpointKept(job.id)
 
     def _steps_counted(self) -> Iterator[StepsCounted]:
         """How many steps the jobs that run have left."""

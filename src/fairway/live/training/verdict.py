@@ -32,8 +32,24 @@ class Verdict:
     failed: bool = False
 
 
-def judged(kind: OutcomeKind, *, why: str, cancelled: bool, failures: int, retries: int) -> Verdict:
-    """What becomes of a job whose run ended in this way, after so many `failures` before."""
+def lost_work(*, resumes: bool, steps_done: float | None, steps_saved: float, ran_for: float | None) -> str | None:
+    """What a job lost whose run ended early, in words; None if nothing.
+
+    It is back at `steps_saved`, those of its last checkpoint. A job that does not `resumes` from one is back at zero,
+    and what is known of its work is that it `ran_for` so many seconds.
+    """
+    if not resumes:
+        if ran_for is None:
+            return None
+        return f"it reported no checkpoint, so {ran_for:,.0f} s of work are lost and it begins from zero"
+    steps = 0.0 if steps_done is None else steps_done - steps_saved
+    return f"{steps:,.0f} step{'' if steps == 1 else 's'} since its last checkpoint are lost" if steps > 0 else None
+
+
+def judged(
+    kind: OutcomeKind, *, why: str, cancelled: bool, failures: int, retries: int, loss: str | None = None
+) -> Verdict:
+    """What becomes of a job whose run ended in this way, after so many `failures` before; `loss` is what it lost."""
     if kind is OutcomeKind.FINISHED:
         return Verdict(JobState.SUCCEEDED, Reason("Succeeded", "all of its processes ended with exit code 0"))
     if cancelled:
@@ -50,5 +66,8 @@ def judged(kind: OutcomeKind, *, why: str, cancelled: bool, failures: int, retri
         wait = DECLINED_WAIT_SECONDS
         return Verdict(JobState.QUEUED, Reason("BackOff", f"{why}; tried again after {wait:g} s"), wait)
     if kind is OutcomeKind.LOST:
-        return Verdict(JobState.QUEUED, Reason("WorkersLost", f"{why}; it goes on from its last checkpoint"))
-    return Verdict(JobState.QUEUED, Reason("Preempted", f"{why}; it goes on from there when it is its turn"))
+        return Verdict(
+            JobState.QUEUED, Reason("WorkersLost", f"{why}; {loss or 'it goes on from its last checkpoint'}")
+        )
+    goes_on = loss or "it goes on from there when it is its turn"
+    return Verdict(JobState.QUEUED, Reason("Preempted", f"{why}; {goes_on}"))
