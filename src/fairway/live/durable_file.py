@@ -12,6 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from fairway.live.untrusted_file import UntrustedFileError, read_regular
+
+_MOST_BYTES = 64 * 2**20
+
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
@@ -57,8 +61,8 @@ def create_json(path: Path, content: Mapping[str, Any]) -> bool:
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """The object in a file; None where there is none, or something that is not an object."""
-    with suppress(OSError, ValueError):
-        content = json.loads(path.read_bytes())
+    with suppress(UntrustedFileError, OSError, ValueError, RecursionError):
+        content = json.loads(read_regular(path, _MOST_BYTES) or b"")
         if isinstance(content, dict):
             return content
     return None

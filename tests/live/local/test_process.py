@@ -45,7 +45,7 @@ def test_a_plain_command_runs_to_its_end_with_its_environment_and_log(tmp_path: 
                 "FAIRWAY_JOB_ID": "job",
                 "FAIRWAY_MASTER_ADDR": "127.0.0.1",
                 "FAIRWAY_RANK": "0",
-                "FAIRWAY_RUN_DIR": str(machine.directory / "runs" / "1-job"),
+                "FAIRWAY_RUN_DIR": str(machine.directory / "channels" / "1-job"),
                 "FAIRWAY_STEPS": "7",
                 "FAIRWAY_WORLD_SIZE": "1",
                 "RANK": "0",

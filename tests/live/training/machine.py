@@ -62,7 +62,7 @@ class Machine:
                 continue
             keeper = keeper_of(files)
             assert keeper is not None
-            assert kill_remains(keeper, f"FAIRWAY_RUN_DIR={directory}")
+            assert kill_remains(keeper, files.mark)
 
     def start_agent(self) -> None:
         self.agent = start_agent(self.directory, emulate=self._emulate, time_scale=self._time_scale)

@@ -70,7 +70,7 @@ class Site:
             if not files.claim({"pid": 0, "start": 0, "boot": ""}):  # a keeper that is just starting finds it taken
                 keeper = keeper_of(files)
                 assert keeper is not None
-                assert kill_remains(keeper, f"FAIRWAY_RUN_DIR={directory}")
+                assert kill_remains(keeper, files.mark)
 
     def start(self, *, through: Backend | None = None, **changes: Any) -> Controller:
         """Start a controller, the first or another one."""

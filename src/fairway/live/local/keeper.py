@@ -26,7 +26,9 @@ from typing import IO
 
 from fairway.live.backend.channel import STOPPED
 from fairway.live.local.identity import any_process, identify, process_table
+from fairway.live.local.log_files import open_log
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
+from fairway.live.untrusted_file import UntrustedFileError
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -109,9 +111,11 @@ class Keeper:
         logs: list[IO[bytes]] = []
         try:
             for rank, name in enumerate(self._order.logs):
-                log = Path(name).open("ab", buffering=0)  # noqa: SIM115 - they are closed in `run`
-                log.write(f"=== {self._order.title}, rank {rank} of {len(self._order.logs)} ===\n".encode())
+                log = os.fdopen(open_log(Path(name)), "ab", buffering=0)
                 logs.append(log)
+                log.write(f"=== {self._order.title}, rank {rank} of {len(self._order.logs)} ===\n".encode())
+        except UntrustedFileError as error:
+            raise _CannotStartError(f"log: {error}; move it away, so that a new one can be made") from None
         except OSError as error:
             raise _CannotStartError(f"log {error.filename}: {error.strerror}") from None
         return logs

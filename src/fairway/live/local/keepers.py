@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -94,13 +95,15 @@ class KeeperProcesses:
     def clear_up(self, files: RunFiles) -> bool:
         """Kill what a dead keeper left behind; whether all of it is gone."""
         keeper = keeper_of(files)
-        return keeper is None or kill_remains(keeper, f"FAIRWAY_RUN_DIR={files.directory}")
+        return keeper is None or kill_remains(keeper, files.mark)
 
 
 def keeper_of(files: RunFiles) -> ProcessIdentity | None:
     """Which process keeps the run, dead or alive; None if no keeper has claimed it yet."""
     claim = files.claimed_by()
-    return ProcessIdentity.of(claim) if claim else None
+    with suppress(KeyError, TypeError, ValueError):
+        return ProcessIdentity.of(claim) if claim else None
+    return None
 
 
 def write_notice(files: RunFiles, *, save: bool) -> str:

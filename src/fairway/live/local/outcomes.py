@@ -9,11 +9,15 @@ from pathlib import Path
 from fairway.live.backend.channel import STOPPED, RankProgress
 from fairway.live.backend.status import OutcomeKind, RunOutcome
 from fairway.live.local.run_files import RunExit, RunFiles
+from fairway.live.untrusted_file import UntrustedFileError, read_regular
 
 
 def outcome_of(files: RunFiles, ranks: int) -> RunOutcome:
     """How a run ended whose keeper is gone."""
-    told = files.progress(ranks)
+    try:
+        told = files.progress(ranks)
+    except UntrustedFileError as error:
+        return unfit(files, error)
     steps = sum(one.step for one in told) if told else None
     saved, started = checkpoint_step(told), files.started()
     ended = files.exit()
@@ -31,6 +35,19 @@ def outcome_of(files: RunFiles, ranks: int) -> RunOutcome:
     if ended.codes and started is None:  # it ran, but there was no room on the disk to say since when
         started = ended.time
     return RunOutcome(kind, code, reason, ended.killed, steps, saved, started, ended.time)
+
+
+def unfit(files: RunFiles, error: UntrustedFileError) -> RunOutcome:
+    """How a run ended that has written what cannot be read: its job has failed, whatever its exit code."""
+    ended = files.exit()
+    reason = f"{error}; the job has written it, and was ended for it"
+    return RunOutcome(
+        OutcomeKind.FAILED,
+        reason=reason,
+        killed=ended is not None and ended.killed,
+        started=files.started(),
+        ended=None if ended is None else ended.time,
+    )
 
 
 def _judged(ended: RunExit, code: int, left_early: bool) -> tuple[OutcomeKind, str]:
@@ -60,6 +77,6 @@ def checkpoint_step(told: list[RankProgress] | None) -> int | None:
 
 
 def _last_line(path: Path) -> str:
-    with suppress(OSError, IndexError):
-        return path.read_text(errors="replace").strip().splitlines()[-1]
+    with suppress(OSError, IndexError, UntrustedFileError):
+        return (read_regular(path) or b"").decode(errors="replace").strip().splitlines()[-1]
     return "it said nothing"

@@ -34,8 +34,8 @@ class RunPreparation:
     time_scale: float = 1.0
 
     def make_directories(self) -> None:
-        """Have room for runs, logs and checkpoints, for the owner only."""
-        for part in ("runs", "logs", "checkpoints"):
+        """Have room for runs, their channels, logs and checkpoints, for the owner only."""
+        for part in ("runs", "channels", "logs", "checkpoints"):
             (self.directory / part).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def files_of(self, run: RunRecord) -> RunFiles:
@@ -77,7 +77,7 @@ class RunPreparation:
                 command,
                 self.outside,
                 master=(_LOOPBACK, _free_port()),
-                run_directory=files.directory,
+                run_directory=files.channel.directory,
                 checkpoint_directory=checkpoints,
                 emulated=run.emulated,
             ),
@@ -87,6 +87,7 @@ class RunPreparation:
             grace_seconds=program.grace_seconds,
         )
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.channel.directory.mkdir(mode=0o700, exist_ok=True)
         if files.order() is None:  # what is there already stays
             files.write_order(order)
         pace = self.pace(run, command.steps_per_second)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,11 +32,13 @@ from fairway.live.backend.placement import placed
 from fairway.live.backend.reports import RunEnded, RunReport, RunStarted
 from fairway.live.backend.status import BackendStatus, OutcomeKind, RunOutcome, RunState, RunStatus
 from fairway.live.local.agent_state import AgentState, RunRecord
+from fairway.live.local.disposal import Disposal
 from fairway.live.local.keepers import KeeperProcesses, Keepers, Spawned
 from fairway.live.local.outcomes import outcome_of
 from fairway.live.local.preparation import RunPreparation
 from fairway.live.local.run_files import RunFiles
 from fairway.live.local.run_watch import RunWatch
+from fairway.live.untrusted_file import UntrustedFileError
 
 _LOOK_SECONDS = 0.25
 """How often a run is looked at closely; that it ended is seen at once."""
@@ -83,7 +85,8 @@ class RunTable:
         self.state = AgentState.load(self._path)
         self._watches: dict[str, RunWatch] = {}
         self._gone: list[Spawned] = []
-        self._recover(directory / "runs")
+        self._disposal = Disposal()
+        self._recover(directory)
 
     # Commands
 
@@ -137,11 +140,14 @@ class RunTable:
         if run.state is RunState.WAITING:
             self._conclude(run, RunOutcome(OutcomeKind.STOPPED, reason="asked to stop before it had started"))
         else:
-            if run.state is not RunState.ENDING:
-                run.state = RunState.ENDING
-                self._save()
-            self._keepers.ask_to_stop(self._watch(run).files, save=command.save)
+            self._ask_to_end(run, save=command.save)
         return CommandAnswer("accepted", self._described(run))
+
+    def _ask_to_end(self, run: RunRecord, *, save: bool) -> None:
+        before, run.state = run.state, RunState.ENDING
+        self._keepers.ask_to_stop(self._watch(run).files, save=save)  # first: a full disk is no reason to let it run on
+        if before is not RunState.ENDING:
+            self._save()
 
     def _extend(self, command: ExtendLeases) -> CommandAnswer:
         wanted = None if command.leases is None else set(command.leases)
@@ -190,7 +196,7 @@ class RunTable:
         self.state.floors[run.job] = self.state.newest_lease(run.job)
         self.state.runs.remove(run)
         self._save()
-        shutil.rmtree(self._preparation.files_of(run).directory, ignore_errors=True)
+        self._dispose(self._preparation.files_of(run))
         return CommandAnswer("accepted")
 
     def _retire(self, command: RetireJob) -> CommandAnswer:
@@ -232,22 +238,21 @@ class RunTable:
         self._gone = [spawned for spawned in self._gone if spawned.poll() is None]
         for run in list(self.state.runs):
             if run.state in {RunState.STARTING, RunState.RUNNING, RunState.ENDING}:
-                self._look_at(run)
+                self._look_after(run)
             expired = run.expires and run.until is not None and self._clock.time() >= run.until
             if expired and run.state in {RunState.WAITING, RunState.STARTING, RunState.RUNNING}:
                 self._end(EndRun(run.lease, run.job))
         self._launch_those_that_can()
 
     def _recover(self, directory: Path) -> None:
-        """Take over from an agent that is gone; `directory` is that of all runs."""
+        """Take over from an agent that is gone."""
         for run in self.state.runs:
             watch = self._watch(run)
             if run.state is RunState.ENDING:
                 self._keepers.ask_to_stop(watch.files, save=watch.wants_to_save)
         known = {run.directory for run in self.state.runs}
-        for found in directory.iterdir():
-            if found.name not in known:
-                self._clear_away(RunFiles(found))
+        for name in {found.name for part in ("runs", "channels") for found in (directory / part).iterdir()} - known:
+            self._clear_away(RunFiles(directory / "runs" / name))
 
     def _clear_away(self, files: RunFiles) -> None:
         """Remove a run that was never accepted, or is forgotten; one that lives, its state lost, is ended."""
@@ -255,7 +260,23 @@ class RunTable:
             _LOG.warning("a run that the agent has no record of is asked to stop: %s", files.directory)
             self._keepers.ask_to_stop(files, save=True)
         else:
-            shutil.rmtree(files.directory, ignore_errors=True)
+            self._keepers.clear_up(files)
+            self._dispose(files)
+
+    def _dispose(self, files: RunFiles) -> None:
+        for directory in (files.directory, files.channel.directory):
+            self._disposal.remove(directory)
+
+    def _look_after(self, run: RunRecord) -> None:
+        """Look at a run; whatever is wrong with its files ends this run, and changes nothing for the others."""
+        try:
+            self._look_at(run)
+        except UntrustedFileError as error:
+            if run.state is not RunState.ENDING:
+                _LOG.warning("job %s, lease %d is ended: %s", run.job, run.lease, error)
+                self._ask_to_end(run, save=False)
+        except OSError:  # a full disk, for example; what is not written down now is written down with what comes next
+            _LOG.exception("cannot look after job %s, lease %d", run.job, run.lease)
 
     def _look_at(self, run: RunRecord) -> None:
         watch, keepers = self._watch(run), self._keepers
@@ -276,8 +297,13 @@ class RunTable:
             self._emit(RunStarted(run.lease, run.job, self._clock.time(), started))
         if due or ended is not None:
             watch.looked = self._clock.monotonic()
-            for report in watch.progress(run, self._clock.time()):
-                self._emit(report)
+            if alive and ended is None:
+                for report in watch.progress(run, self._clock.time()):
+                    self._emit(report)
+            else:
+                with suppress(UntrustedFileError):  # which its outcome tells
+                    for report in watch.progress(run, self._clock.time()):
+                        self._emit(report)
         if ended is not None:
             self._conclude(run, outcome_of(watch.files, len(run.workers)))
         elif not alive:
@@ -298,7 +324,10 @@ class RunTable:
         run.state, run.outcome = RunState.ENDED, outcome
         if outcome.kind in {OutcomeKind.FINISHED, OutcomeKind.FAILED, OutcomeKind.FAILED_TO_START}:
             self._call_off(run.job)
-        self._save()
+        try:
+            self._save()
+        except OSError:  # an agent that is killed before it can write it down finds it out again
+            _LOG.exception("cannot write down how job %s ended", run.job)
         watch = self._watches.pop(run.directory, None)
         if watch is not None and watch.spawned is not None:
             self._gone.append(watch.spawned)

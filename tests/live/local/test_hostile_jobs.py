@@ -1,0 +1,129 @@
+"""What a job does to its own files, processes and keeper costs that job, and no other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from fairway.live.local.log_files import log_path, read_log
+from tests.live.training.machine import Machine, until
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")
+
+PROGRESS = "$FAIRWAY_RUN_DIR/progress-0.json"
+WAYS = {
+    "a FIFO": f"mkfifo {PROGRESS}",
+    "a directory": f"mkdir {PROGRESS}",
+    "a symbolic link": f"ln -s /dev/zero {PROGRESS}",
+    "larger than": f"head -c 200000 /dev/zero | tr '\\0' '[' > {PROGRESS}",
+    "brackets": f"head -c 60000 /dev/zero | tr '\\0' '[' > {PROGRESS}",
+}
+
+
+@pytest.mark.parametrize("kind", WAYS)
+def test_a_job_whose_progress_cannot_be_read_fails_with_the_reason_and_others_run(kind: str, tmp_path: Path) -> None:
+    async def check() -> None:
+        async with Machine(tmp_path) as machine:
+            await machine.start("hostile", 1, run=f"{WAYS[kind]}; sleep 600", grace_seconds=0.5)
+            await machine.start("other", 2, run="echo here", workers=[1])
+            assert (await machine.ended("other")).kind == "finished"
+            outcome = await machine.ended("hostile")
+            assert outcome.kind == "failed"
+            assert "progress-0.json" in outcome.reason
+            assert kind in outcome.reason
+            await machine.start("next", 3, run="echo here")
+            assert (await machine.ended("next")).kind == "finished"
+            await machine.forget(1, "hostile")
+            assert not machine.files(1, "hostile").channel.directory.exists()
+
+    asyncio.run(check())
+
+
+def test_an_agent_that_comes_back_is_not_held_up_by_what_a_job_left(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with Machine(tmp_path) as machine:
+            await machine.start("hostile", 1, run=f"mkfifo {PROGRESS}; sleep 600", grace_seconds=0.5)
+            await machine.ended("hostile")
+            machine.kill_agent()
+            await machine.disconnect()
+            machine.start_agent()
+            status = await machine.connect(epoch=2)
+            assert [run.outcome.kind for run in status.runs if run.outcome] == ["failed"]
+
+    asyncio.run(check())
+
+
+def test_counts_and_rates_out_of_range_are_passed_over(tmp_path: Path) -> None:
+    fields = '"rank": 0, "since": 0, "step": 5, "steps_per_second"'
+    script = f"""
+        for text in '{{{fields}: 1e-308}}' '{{{fields}: 1e308}}' '{{"rank": 0, "step": -1, "since": 0}}' \\
+                    '{{"rank": 0, "step": 1e300, "since": 0}}'; do
+            echo "$text" > {PROGRESS}.new && mv {PROGRESS}.new {PROGRESS}; sleep 0.4
+        done"""
+
+    async def check() -> None:
+        async with Machine(tmp_path) as machine:
+            await machine.start(run=script)
+            assert (await machine.ended()).kind == "finished"
+            told = [(report.steps, report.steps_per_second) for report in machine.reports if hasattr(report, "steps")]
+            assert told == [(5, None)]
+
+    asyncio.run(check())
+
+
+REPLACED = {
+    "a FIFO": os.mkfifo,
+    "a directory": Path.mkdir,
+    "a symbolic link": lambda path: path.symlink_to("/etc/passwd"),
+}
+
+
+@pytest.mark.parametrize("kind", REPLACED)
+def test_a_log_that_was_replaced_is_neither_written_nor_read_and_costs_its_job_alone(kind: str, tmp_path: Path) -> None:
+    async def check() -> None:
+        async with Machine(tmp_path) as machine:
+            await machine.start(run="echo first")
+            assert (await machine.ended()).kind == "finished"
+            path = log_path(machine.directory, "job", 0)
+            path.unlink()
+            REPLACED[kind](path)
+            await machine.start(lease=2, run="echo second")
+            outcome = await machine.ended(lease=2)
+            assert outcome.kind == "failed-to-start"
+            assert f"rank-0.log is {kind}" in outcome.reason
+            block = read_log(path, 0, 1000)
+            assert f"rank-0.log is {kind}" in block.content.decode()
+            assert len(block.content) == block.size
+            assert read_log(path, block.size, 1000).content == b""
+            await machine.start("next", 3, run="echo here")
+            assert (await machine.ended("next")).kind == "finished"
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "chmod 000 $FAIRWAY_RUN_DIR",
+        "rm -rf $FAIRWAY_RUN_DIR",
+        "rm -rf $FAIRWAY_RUN_DIR; ln -s $FAIRWAY_RUN_DIR $FAIRWAY_RUN_DIR",
+        "cd $FAIRWAY_RUN_DIR; mkdir -p a/b; touch a/b/c; chmod 000 a/b a",
+        "rm -f $FAIRWAY_RUN_DIR/lease.json; mkdir $FAIRWAY_RUN_DIR/lease.json",
+        "exec 0<&- 1>&- 2>&-",
+    ],
+)
+def test_a_job_that_ruins_its_channel_can_still_be_ended_and_forgotten(deed: str, tmp_path: Path) -> None:
+    async def check() -> None:
+        async with Machine(tmp_path) as machine:
+            await machine.start(run=f"{deed}; touch {tmp_path}/done; sleep 600 & wait", grace_seconds=1.0)
+            await until((tmp_path / "done").exists)
+            await machine.end(1, "job")
+            assert (await machine.ended()).kind in {"stopped", "failed"}
+            await machine.forget(1, "job")
+            left = [machine.directory / part for part in ("runs", "channels")]
+            await until(lambda: not [name for each in left for name in each.iterdir()], "for its files to be removed")
+
+    asyncio.run(check())
