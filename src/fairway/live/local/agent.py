@@ -46,6 +46,7 @@ from fairway.live.local.keepers import KeeperProcesses
 from fairway.live.local.run_table import RunTable
 
 _TICK_SECONDS = 0.05
+_ENDING_SECONDS = 2.0
 _MOST_UNREAD = 8 * 2**20
 _LOG = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class Agent:
     def __init__(self, directory: Path, accelerators: list[Accelerator], *, time_scale: float = 1.0) -> None:
         self._directory, self._time_scale = directory, time_scale
         self._connections: set[_Connection] = set()
+        self._conversations: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
         self._runs = RunTable(
             directory,
@@ -89,6 +91,8 @@ class Agent:
             server.close()
             for connection in list(self._connections):
                 connection.writer.close()
+            if self._conversations:  # each ends when its connection does; one that were cancelled would log an error
+                await asyncio.wait(self._conversations, timeout=_ENDING_SECONDS)
             (self._directory / SOCKET).unlink(missing_ok=True)
 
     def _tick(self) -> None:
@@ -100,6 +104,10 @@ class Agent:
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = _Connection(writer)
         self._connections.add(connection)
+        conversation = asyncio.current_task()
+        assert conversation is not None
+        self._conversations.add(conversation)
+        conversation.add_done_callback(self._conversations.discard)
         try:
             if not _is_ours(writer):
                 return

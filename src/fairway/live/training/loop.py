@@ -136,6 +136,10 @@ class Work:
                     await self._begin_anew(error, _BACK_OFF.seconds(failures))
             if self._closed():
                 await self._backend.shut_down()
+        except BaseException:
+            if not self.begun:  # nothing was scheduled, so what was started for it must not stay behind
+                await self._backend.shut_down()
+            raise
         finally:
             self._course.to(State.OVER)
             keeping.cancel()
