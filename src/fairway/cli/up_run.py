@@ -140,9 +140,11 @@ def _take_down(controller: Controller, *, keep_jobs: bool) -> None:
         return
     typer.echo("stopping: jobs save a checkpoint; Ctrl-C again leaves them running")
     try:
-        controller.shut_down()
+        away = controller.shut_down()
     except KeyboardInterrupt:
         controller.stop()
         typer.echo("stopped; jobs run on, and are adopted at the next start")
     else:
-        typer.echo("stopped")
+        typer.echo(
+            "stopped" if away is None else f"stopped, but jobs may run on, to be adopted at the next start: {away}"
+        )

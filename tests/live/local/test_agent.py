@@ -80,7 +80,7 @@ def test_what_happened_while_no_agent_was_there_is_found_out_afterwards(tmp_path
             status = await machine.connect(epoch=2)
             outcomes = {run.job: run.outcome for run in status.runs if run.outcome is not None}
             assert (outcomes["ends"].kind, outcomes["ends"].code) == ("failed", 5)
-            assert outcomes["dies"].kind == "lost"
+            assert outcomes["dies"].kind == "failed"
             assert identify(int((tmp_path / "pid").read_text())) is None
 
     asyncio.run(check())

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from pathlib import Path
 
 import pytest
 
+from fairway.live.backend.accelerators import emulated_accelerators
+from fairway.live.backend.commands import EndRun, JobProgram, StartRun
+from fairway.live.backend.reports import RunEnded, RunReport
+from fairway.live.local.identity import identify
+from fairway.live.local.keepers import KeeperProcesses, keeper_of
 from fairway.live.local.log_files import log_path, read_log
+from fairway.live.local.run_table import RunTable
 from tests.live.training.machine import Machine, until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")
@@ -127,3 +134,56 @@ def test_a_job_that_ruins_its_channel_can_still_be_ended_and_forgotten(deed: str
             await until(lambda: not [name for each in left for name in each.iterdir()], "for its files to be removed")
 
     asyncio.run(check())
+
+
+def test_a_keeper_that_its_job_has_stopped_goes_on(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with Machine(tmp_path) as machine:
+            await machine.start(run="kill -STOP $PPID; exit 3")
+            outcome = await machine.ended()
+            assert (outcome.kind, outcome.code) == ("failed", 3)
+
+    asyncio.run(check())
+
+
+class LaterClock:
+    """The clock of the machine, some seconds ahead."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return time.time() + self.ahead
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+def test_a_keeper_that_is_kept_from_ending_its_run_is_killed_with_it_in_time(tmp_path: Path) -> None:
+    reports: list[RunReport] = []
+    clock = LaterClock()
+    table = RunTable(tmp_path, emulated_accelerators("v100=1"), emit=reports.append, clock=clock)
+    again = "while true; do kill -STOP $PPID; sleep 0.01; done"
+    pids = f"trap '' TERM; echo $$ > {tmp_path}/pid"
+    program = JobProgram(f"{pids}; {again}", checkpoint_seconds=0.0, grace_seconds=1.0)
+    table.carry_out(StartRun(1, "job", program, "v100", (0,)))
+    files = table._preparation.files_of(table.state.runs[0])
+
+    async def ended() -> None:
+        def looked() -> bool:
+            table.tick()
+            return any(isinstance(report, RunEnded) for report in reports) and not table._gone
+
+        try:
+            await until((tmp_path / "pid").exists)
+            table.carry_out(EndRun(1, "job", save=False))
+            table.tick()
+            clock.ahead = 60.0
+            await until(looked, "for the run to end")
+        finally:
+            assert KeeperProcesses().clear_up(files)
+
+    asyncio.run(ended())
+    keeper = keeper_of(files)
+    assert keeper is not None
+    assert not keeper.alive
+    assert identify(int((tmp_path / "pid").read_text())) is None

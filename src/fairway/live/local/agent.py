@@ -37,6 +37,7 @@ from fairway.live.local.agent_messages import (
     Drain,
     Greeting,
     Hello,
+    Ping,
     Shutdown,
     reply_document,
 )
@@ -94,6 +95,7 @@ class Agent:
             if self._conversations:  # each ends when its connection does; one that were cancelled would log an error
                 await asyncio.wait(self._conversations, timeout=_ENDING_SECONDS)
             (self._directory / SOCKET).unlink(missing_ok=True)
+            self._runs.close(_ENDING_SECONDS)
 
     def _tick(self) -> None:
         try:
@@ -147,6 +149,8 @@ class Agent:
         match request:
             case AskStatus():
                 return self._runs.status()
+            case Ping():
+                return Acknowledged()
             case Drain():
                 self._runs.drain(on=request.on)
             case Shutdown():

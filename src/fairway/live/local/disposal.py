@@ -46,6 +46,13 @@ class Disposal:
                 self._thread = Thread(target=self._work, name="fairway-disposal", daemon=True)
                 self._thread.start()
 
+    def finish(self, seconds: float) -> None:
+        """Wait for what is to be removed, but no longer than this; the next agent removes the rest."""
+        with self._lock:
+            thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+
     def _work(self) -> None:
         while True:
             with self._lock:

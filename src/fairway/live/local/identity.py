@@ -107,7 +107,7 @@ def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
     return True
 
 
-def kill_remains(keeper: ProcessIdentity, mark: str, patience: float = 5.0) -> bool:
+def kill_remains(keeper: ProcessIdentity, mark: str, patience: float = 1.0) -> bool:
     """Kill what a dead keeper left behind: its session, and whatever carries `mark` in its environment.
 
     The number of a session cannot be given away while the session has members. Returns whether all are gone.

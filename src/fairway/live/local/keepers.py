@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fairway.live.backend.channel import LeaseState
-from fairway.live.local.identity import ProcessIdentity, kill_remains, send_signal
+from fairway.live.local.identity import ProcessIdentity, kill_remains, process_row, send_signal
 from fairway.live.local.run_files import RunFiles
 
 
@@ -48,7 +48,7 @@ class Keepers(Protocol):
         """Give notice: with `save` after a checkpoint, otherwise at once. The keeper sees to the rest."""
 
     def clear_up(self, files: RunFiles) -> bool:
-        """Kill what a dead keeper left behind; whether all of it is gone."""
+        """Kill what a keeper left behind, and the keeper itself if it still lives; whether all of it is gone."""
         ...
 
 
@@ -75,9 +75,14 @@ class KeeperProcesses:
         return keeper_of(files) is not None
 
     def is_alive(self, files: RunFiles) -> bool:
-        """Whether the keeper of the run lives."""
+        """Whether the keeper of the run lives; one that its job has stopped goes on."""
         keeper = keeper_of(files)
-        return keeper is not None and keeper.alive
+        if keeper is None or not keeper.alive:
+            return False
+        row = process_row(keeper.pid)
+        if row is not None and row.state == "T":
+            send_signal(keeper, signal.SIGCONT)
+        return True
 
     def watch(self, files: RunFiles) -> None:
         """Let the agent look again as soon as the keeper ends."""
@@ -91,9 +96,10 @@ class KeeperProcesses:
         keeper = keeper_of(files)
         if keeper is not None:
             send_signal(keeper, signal.SIGUSR1)
+            send_signal(keeper, signal.SIGCONT)  # a stopped keeper would not hear of it
 
     def clear_up(self, files: RunFiles) -> bool:
-        """Kill what a dead keeper left behind; whether all of it is gone."""
+        """Kill what a keeper left behind, and the keeper itself if it still lives; whether all of it is gone."""
         keeper = keeper_of(files)
         return keeper is None or kill_remains(keeper, files.mark)
 

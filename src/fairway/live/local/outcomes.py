@@ -8,6 +8,8 @@ from pathlib import Path
 
 from fairway.live.backend.channel import STOPPED, RankProgress
 from fairway.live.backend.status import OutcomeKind, RunOutcome
+from fairway.live.local.identity import boot
+from fairway.live.local.keepers import keeper_of
 from fairway.live.local.run_files import RunExit, RunFiles
 from fairway.live.untrusted_file import UntrustedFileError, read_regular
 
@@ -22,11 +24,14 @@ def outcome_of(files: RunFiles, ranks: int) -> RunOutcome:
     saved, started = checkpoint_step(told), files.started()
     ended = files.exit()
     if ended is None:
-        if files.claimed_by() is None:
+        keeper = keeper_of(files)
+        if keeper is None:
             said = _last_line(files.directory / "keeper.log")
             return RunOutcome(OutcomeKind.FAILED_TO_START, reason=f"the keeper did not start: {said}")
-        why = "its keeper was killed, and the job with it"
-        return RunOutcome(OutcomeKind.LOST, reason=why, steps=steps, checkpoint_step=saved, started=started)
+        kind, why = OutcomeKind.LOST, "the machine was restarted, and the job with it"
+        if keeper.boot == boot():  # whoever killed it cannot be told from the job, which could go on so for ever
+            kind, why = OutcomeKind.FAILED, "its keeper was killed, and the job with it"
+        return RunOutcome(kind, reason=why, steps=steps, checkpoint_step=saved, started=started)
     if ended.error is not None and ended.asked is None:
         return RunOutcome(OutcomeKind.FAILED_TO_START, reason=ended.error, ended=ended.time)
     code = ended.codes[ended.first] if ended.first is not None else 0

@@ -43,6 +43,9 @@ from fairway.live.untrusted_file import UntrustedFileError
 _LOOK_SECONDS = 0.25
 """How often a run is looked at closely; that it ended is seen at once."""
 
+_OVERDUE_SECONDS = 10.0
+"""How much longer than a job was given to save and stop its keeper may take, before both are killed."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -219,6 +222,10 @@ class RunTable:
             self.state.epoch = epoch
             self._save()
 
+    def close(self, seconds: float) -> None:
+        """Finish what can be finished within some seconds; runs go on."""
+        self._disposal.finish(seconds)
+
     def status(self) -> BackendStatus:
         """Everything that a controller has to know to take over."""
         return BackendStatus(
@@ -306,11 +313,22 @@ class RunTable:
                         self._emit(report)
         if ended is not None:
             self._conclude(run, outcome_of(watch.files, len(run.workers)))
-        elif not alive:
+        elif not alive or self._is_overdue(run, watch):
             if not keepers.clear_up(watch.files):
                 _LOG.error("processes of run %s cannot be killed", run.directory)
                 return
             self._conclude(run, outcome_of(watch.files, len(run.workers)))
+
+    def _is_overdue(self, run: RunRecord, watch: RunWatch) -> bool:
+        """Whether the keeper was asked to end the run and has not, by far: it was stopped, or hangs."""
+        if run.state is not RunState.ENDING:
+            return False
+        now = self._clock.monotonic()
+        if watch.overdue_at is None:
+            order = watch.files.order()
+            seconds = 0.0 if order is None else order.checkpoint_seconds + order.grace_seconds
+            watch.overdue_at = now + seconds + _OVERDUE_SECONDS
+        return now >= watch.overdue_at
 
     def _look_for_keeper(self, run: RunRecord, watch: RunWatch) -> None:
         """No keeper has claimed the run: set one on it, or conclude that it cannot start."""

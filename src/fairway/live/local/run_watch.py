@@ -17,11 +17,13 @@ from fairway.live.local.run_files import RunFiles
 class RunWatch:
     """One run. `kept` says that a keeper has claimed it, `looked` when it was last looked at closely.
 
-    `spawned` is the keeper's process, if this agent has started it. Steps and rates are those that were reported last.
+    `spawned` is the keeper's process, if this agent has started it, and `overdue_at` when it should have ended the run.
+    Steps and rates are those that were reported last.
     """
 
     files: RunFiles
     spawned: Spawned | None = None
+    overdue_at: float | None = None
     kept: bool = False
     looked: float = 0.0
     steps: int | None = None

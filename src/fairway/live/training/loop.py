@@ -38,6 +38,8 @@ _LOG = logging.getLogger(__name__)
 _FLUSH_SECONDS = 1.0
 _TRIM_SECONDS = 60.0
 _FIRST_CONTACT_SECONDS = 60.0
+_CLOSING_SECONDS = 20.0
+"""How long a backend that is away may hold up the end; its runs go on, and the next controller adopts them."""
 _BACK_OFF = BackOff(1.0, 60.0)
 
 
@@ -50,6 +52,9 @@ class Work:
         self._session: Session | None = None
         self._status: BackendStatus | None = None
         self._why_gone = "it is silent"
+        self._why_failed = ""
+        self._gone_since = 0.0
+        self.closed_in_vain: str | None = None
         self._begun_with: Sequence[Accelerator] = ()
         self._course = Course()
         self._promises: list[Future[None]] = []
@@ -76,6 +81,18 @@ class Work:
     def healthy(self) -> bool:
         """Whether all that it needs to work is there."""
         return self._course.state is State.ATTACHED
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it is not healthy; None while it is."""
+        match self._course.state:
+            case State.ATTACHED:
+                return None
+            case State.DETACHED:
+                return self._why_gone
+            case State.FAILED:
+                return self._why_failed
+        return f"the controller is {self._course.state.value}"
 
     # What the controller asks of it
 
@@ -136,6 +153,8 @@ class Work:
                     await self._begin_anew(error, _BACK_OFF.seconds(failures))
             if self._closed():
                 await self._backend.shut_down()
+        except SupersededError:
+            raise  # what runs the jobs belongs to the other controller
         except BaseException:
             if not self.begun:  # nothing was scheduled, so what was started for it must not stay behind
                 await self._backend.shut_down()
@@ -166,7 +185,7 @@ class Work:
             status = await self._backend.status()
         assert self._status is not None
         if status is None:
-            self._course.to(State.DETACHED)
+            self._detach()
         self._status = status or self._status
         session = Session(self._around, self.accelerators, self._status.last_lease)
         if status is not None:
@@ -183,6 +202,7 @@ class Work:
         said = None
         while self._goes_on():
             self._course.to(State.FAILED)
+            self._why_failed = f"nothing is decided until this is over: {error}"
             self._break_promises(error)
             if str(error) != said:
                 said = str(error)
@@ -222,6 +242,14 @@ class Work:
             await self._begin()
         if self._closed():
             self._course.to(State.OVER)
+        elif self._closes_in_vain():
+            self.closed_in_vain = self._why_gone
+            self._course.to(State.OVER)
+
+    def _closes_in_vain(self) -> bool:
+        """Whether everything is to stop, but the backend has been away for too long to be waited for."""
+        away = self._course.state is State.DETACHED and time.monotonic() - self._gone_since >= _CLOSING_SECONDS
+        return away and self.session.scheduler.closing
 
     def _seconds_to_wait(self, session: Session) -> float:
         seconds = self._flushed + _FLUSH_SECONDS - time.monotonic()
@@ -282,7 +310,7 @@ class Work:
         try:
             answer = await self._backend.give(command)
         except BackendGoneError:
-            self._course.to(State.DETACHED)  # and nothing is asked of it until it has said what it knows
+            self._detach()  # and nothing is asked of it until it has said what it knows
         except RefusedError as refused:
             session.refused(command, refused.code, str(refused))
         else:
@@ -294,9 +322,14 @@ class Work:
         try:
             session.reconcile(await self._backend.status())
         except BackendGoneError:
-            self._course.to(State.DETACHED)
+            self._detach()
         else:
             self._course.to(State.ATTACHED)
+
+    def _detach(self) -> None:
+        if self._course.state is not State.DETACHED:
+            self._gone_since = time.monotonic()
+        self._course.to(State.DETACHED)
 
     async def _keep_in_touch(self) -> None:
         """Keep the backend running, whatever happens to it."""
@@ -321,7 +354,7 @@ class Work:
                     self._status = replace(self._status, accelerators=report.accelerators)
             case Disconnected():
                 if self._course.schedules:
-                    self._course.to(State.DETACHED)
+                    self._detach()
                 self._why_gone = report.why
                 _LOG.warning("%s", report.why)
             case Superseded():
