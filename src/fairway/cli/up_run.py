@@ -130,6 +130,8 @@ def _ready(controller: Controller, address: str, *, new_token: bool) -> None:
     typer.echo(f"policy: {settings.policy}, rounds of {span(settings.round_seconds)}{scale}")
     typer.echo(f"state: {controller.store.address}")
     typer.echo(f"token of the admin{', just made' if new_token else ''}: {settings.directory / TOKEN_FILE}")
+    for caveat in controller.caveats:
+        typer.echo(f"note: {caveat}")
     typer.echo("Ctrl-C stops it; jobs save a checkpoint first, and go on at the next start")
 
 

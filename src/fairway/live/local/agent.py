@@ -41,6 +41,7 @@ from fairway.live.local.agent_messages import (
     Shutdown,
     reply_document,
 )
+from fairway.live.local.containment import Containment
 from fairway.live.local.frames import SOCKET, encoded, listening_socket, read_message
 from fairway.live.local.identity import ProcessIdentity, open_process
 from fairway.live.local.keepers import KeeperProcesses
@@ -74,6 +75,7 @@ class Agent:
             keepers=KeeperProcesses(self._watch),
             time_scale=time_scale,
             instance=str(os.getpid()),
+            containment=Containment.found(directory),
         )
 
     async def serve(self) -> None:

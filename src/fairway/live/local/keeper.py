@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO
 
 from fairway.live.backend.channel import STOPPED
+from fairway.live.local.containment import group_at
 from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.log_files import open_log
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
@@ -56,6 +57,7 @@ class Keeper:
         self._deadline: float | None = None
         self._failed = self._terminated = self._killed = False
         self._told = self._shut_down = False
+        self._group = group_at(order.groups)
         self._reader, self._writer = os.pipe()
         for end in (self._reader, self._writer):
             os.set_blocking(end, False)
@@ -65,6 +67,7 @@ class Keeper:
         logs: list[IO[bytes]] = []
         try:
             logs = self._open_logs()
+            self._group.make()
             lease = self._files.lease()
             if lease is None or lease.stop is None:
                 self._set_up(logs[0])
@@ -143,6 +146,7 @@ class Keeper:
         keeper = os.getpid()
 
         def die_with_keeper() -> None:
+            self._group.enter()
             _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != keeper:  # it died before the system knew of the wish
                 os._exit(STOPPED)
@@ -254,6 +258,8 @@ class Keeper:
     def _end_everything(self) -> None:
         """Kill what has left its group, and reap all."""
         self._signal(signal.SIGKILL)
+        while not self._group.kill():
+            print("processes of the run cannot be killed; it is tried again", flush=True)
         while True:
             for pid in _children(os.getpid()):
                 with suppress(ProcessLookupError):
@@ -261,6 +267,7 @@ class Keeper:
             try:
                 os.waitpid(-1, 0)
             except ChildProcessError:
+                self._group.remove()
                 return
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fairway.live.backend.channel import LeaseState
+from fairway.live.local.containment import group_at
 from fairway.live.local.identity import ProcessIdentity, kill_remains, process_row, send_signal
 from fairway.live.local.run_files import RunFiles
 
@@ -100,8 +101,12 @@ class KeeperProcesses:
 
     def clear_up(self, files: RunFiles) -> bool:
         """Kill what a keeper left behind, and the keeper itself if it still lives; whether all of it is gone."""
-        keeper = keeper_of(files)
-        return keeper is None or kill_remains(keeper, files.mark)
+        keeper, order = keeper_of(files), files.order()
+        group = group_at(order.groups if order is not None else ())
+        # The keeper first, which is not in the group, and what it has started before there was one.
+        gone = kill_remains(keeper, files.mark) and group.kill()
+        group.remove()
+        return gone
 
 
 def keeper_of(files: RunFiles) -> ProcessIdentity | None:

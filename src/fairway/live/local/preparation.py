@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from fairway.live.backend.commands import StartRun
 from fairway.live.backend.environment import common_environment, rank_environments
 from fairway.live.backend.status import RunState
 from fairway.live.local.agent_state import RunRecord
+from fairway.live.local.containment import Containment
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles, RunOrder
 
@@ -32,6 +33,7 @@ class RunPreparation:
     directory: Path
     outside: Mapping[str, str]
     time_scale: float = 1.0
+    containment: Containment = field(default_factory=Containment)
 
     def make_directories(self) -> None:
         """Have room for runs, their channels, logs and checkpoints, for the owner only."""
@@ -85,6 +87,7 @@ class RunPreparation:
             logs=[str(log) for log in logs],
             checkpoint_seconds=program.checkpoint_seconds,
             grace_seconds=program.grace_seconds,
+            groups=[str(path) for path in self.containment.group_of(run.directory).paths],
         )
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         files.channel.directory.mkdir(mode=0o700, exist_ok=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,10 @@ from fairway.live.durable_file import create_json, read_json, write_json
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """What a keeper runs. `run` is text for a shell, or a command and its arguments; `ranks` what each rank adds."""
+    """What a keeper runs. `run` is text for a shell, or a command and its arguments; `ranks` what each rank adds.
+
+    `groups` are the control groups that all its processes are put into.
+    """
 
     job: str
     lease: int
@@ -39,6 +42,7 @@ class RunOrder:
     logs: list[str]
     checkpoint_seconds: float
     grace_seconds: float
+    groups: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

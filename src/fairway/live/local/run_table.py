@@ -32,6 +32,7 @@ from fairway.live.backend.placement import placed
 from fairway.live.backend.reports import RunEnded, RunReport, RunStarted
 from fairway.live.backend.status import BackendStatus, OutcomeKind, RunOutcome, RunState, RunStatus
 from fairway.live.local.agent_state import AgentState, RunRecord
+from fairway.live.local.containment import Containment
 from fairway.live.local.disposal import Disposal
 from fairway.live.local.keepers import KeeperProcesses, Keepers, Spawned
 from fairway.live.local.outcomes import outcome_of
@@ -64,7 +65,7 @@ class MachineClock(Protocol):
 class RunTable:
     """The runs of one machine. `emit` gets the reports of what happens to them; `instance` names the agent.
 
-    `outside` is the environment that jobs inherit.
+    `outside` is the environment that jobs inherit, `containment` where the control groups of runs are made.
     """
 
     def __init__(
@@ -78,11 +79,13 @@ class RunTable:
         outside: Mapping[str, str] = os.environ,
         clock: MachineClock = time,
         instance: str = "",
+        containment: Containment | None = None,
     ) -> None:
         self._accelerators = {(one.type, one.number): one for one in accelerators}
         self._emit, self._clock, self._instance = emit, clock, instance
         self._keepers: Keepers = KeeperProcesses() if keepers is None else keepers
-        self._preparation = RunPreparation(directory, dict(outside), time_scale)
+        self._containment = containment or Containment()
+        self._preparation = RunPreparation(directory, dict(outside), time_scale, self._containment)
         self._preparation.make_directories()
         self._path = directory / "state.json"
         self.state = AgentState.load(self._path)
@@ -225,6 +228,7 @@ class RunTable:
     def close(self, seconds: float) -> None:
         """Finish what can be finished within some seconds; runs go on."""
         self._disposal.finish(seconds)
+        self._containment.discard()
 
     def status(self) -> BackendStatus:
         """Everything that a controller has to know to take over."""
@@ -236,6 +240,7 @@ class RunTable:
             former=tuple(sorted(self.state.floors)),
             last_lease=self.state.last_lease(),
             draining=self.state.draining,
+            caveats=self._containment.caveats,
         )
 
     # Looking after runs
@@ -259,16 +264,22 @@ class RunTable:
                 self._keepers.ask_to_stop(watch.files, save=watch.wants_to_save)
         known = {run.directory for run in self.state.runs}
         for name in {found.name for part in ("runs", "channels") for found in (directory / part).iterdir()} - known:
-            self._clear_away(RunFiles(directory / "runs" / name))
+            if self._clear_away(RunFiles(directory / "runs" / name)):
+                known.add(name)
+        self._containment.clear(known)
 
-    def _clear_away(self, files: RunFiles) -> None:
-        """Remove a run that was never accepted, or is forgotten; one that lives, its state lost, is ended."""
+    def _clear_away(self, files: RunFiles) -> bool:
+        """Remove a run that was never accepted, or is forgotten; one that lives, its state lost, is ended.
+
+        Returns whether it lives on for as long as that takes.
+        """
         if self._keepers.is_alive(files):
             _LOG.warning("a run that the agent has no record of is asked to stop: %s", files.directory)
             self._keepers.ask_to_stop(files, save=True)
-        else:
-            self._keepers.clear_up(files)
-            self._dispose(files)
+            return True
+        self._keepers.clear_up(files)
+        self._dispose(files)
+        return False
 
     def _dispose(self, files: RunFiles) -> None:
         for directory in (files.directory, files.channel.directory):

@@ -165,6 +165,11 @@ class Controller:
         return self._ready.is_set() and self._work.healthy
 
     @property
+    def caveats(self) -> tuple[str, ...]:
+        """What the backend does not offer of what jobs are kept apart and ended with, each in a sentence."""
+        return self._work.caveats
+
+    @property
     def trouble(self) -> str | None:
         """Why it is not healthy; None while it is."""
         return self._work.trouble if self._ready.is_set() else "the controller has not started"

@@ -83,6 +83,11 @@ class Work:
         return self._course.state is State.ATTACHED
 
     @property
+    def caveats(self) -> tuple[str, ...]:
+        """What the backend says that it does not offer."""
+        return () if self._status is None else self._status.caveats
+
+    @property
     def trouble(self) -> str | None:
         """Why it is not healthy; None while it is."""
         match self._course.state:
