@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -169,7 +170,8 @@ def start_agent(
     command = [sys.executable, "-m", "fairway.live.local.agent", "--directory", str(directory)]
     command += ["--emulate", emulate] if emulate else []
     command += ["--time-scale", str(time_scale)]
-    with (directory / "agent.log").open("ab") as log:
+    with os.fdopen(os.open(directory / "agent.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as log:
+        (directory / "agent.log").chmod(0o600)
         agent = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )

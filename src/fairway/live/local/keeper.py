@@ -27,6 +27,7 @@ from typing import IO
 from fairway.live.backend.channel import STOPPED
 from fairway.live.local.containment import group_at
 from fairway.live.local.identity import any_process, identify, process_table
+from fairway.live.local.job_user import JobUser
 from fairway.live.local.log_files import open_log
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
 from fairway.live.untrusted_file import UntrustedFileError
@@ -58,6 +59,7 @@ class Keeper:
         self._failed = self._terminated = self._killed = False
         self._told = self._shut_down = False
         self._group = group_at(order.groups)
+        self._user = None if order.user is None else JobUser(**order.user)
         self._reader, self._writer = os.pipe()
         for end in (self._reader, self._writer):
             os.set_blocking(end, False)
@@ -116,6 +118,8 @@ class Keeper:
             for rank, name in enumerate(self._order.logs):
                 log = os.fdopen(open_log(Path(name)), "ab", buffering=0)
                 logs.append(log)
+                if self._user is not None:  # who opens /dev/stdout opens this file; its directory stays closed
+                    os.fchown(log.fileno(), self._user.uid, self._user.gid)
                 log.write(f"=== {self._order.title}, rank {rank} of {len(self._order.logs)} ===\n".encode())
         except UntrustedFileError as error:
             raise _CannotStartError(f"log: {error}; move it away, so that a new one can be made") from None
@@ -141,13 +145,19 @@ class Keeper:
 
     def _spawn(self, run: str | list[str], additions: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
         environment = {**self._order.environment, **additions}
-        if self._order.workdir is not None and not Path(self._order.workdir).is_dir():
-            raise _CannotStartError(f"workdir {self._order.workdir}: no such directory")
+        workdir = self._order.workdir
+        if workdir is not None and self._user is None and not Path(workdir).is_dir():
+            raise _CannotStartError(f"workdir {workdir}: no such directory")
         keeper = os.getpid()
 
-        def die_with_keeper() -> None:
+        def become_the_job() -> None:
             self._group.enter()
-            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if self._user is not None:
+                self._user.become()
+                with suppress(OSError):  # the job finds out itself, when it saves
+                    Path(environment["FAIRWAY_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
+                os.chdir(workdir or "/")
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # last, since a change of the user takes the wish back
             if os.getppid() != keeper:  # it died before the system knew of the wish
                 os._exit(STOPPED)
 
@@ -157,11 +167,14 @@ class Keeper:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                cwd=self._order.workdir,
+                cwd=workdir if self._user is None else "/",
                 env=environment,
                 process_group=0,
-                preexec_fn=die_with_keeper,  # noqa: PLW1509 - a keeper has one thread
+                preexec_fn=become_the_job,  # noqa: PLW1509 - a keeper has one thread
             )
+        except subprocess.SubprocessError:
+            who = "" if self._user is None else f" by user '{self._user.name}'"
+            raise _CannotStartError(f"workdir {workdir}: cannot be entered{who}") from None
         except (OSError, ValueError) as error:
             command = run if isinstance(run, str) else run[0]
             raise _CannotStartError(f"command '{command}': {getattr(error, 'strerror', None) or error}") from None

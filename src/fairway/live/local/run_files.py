@@ -28,7 +28,7 @@ from fairway.live.durable_file import create_json, read_json, write_json
 class RunOrder:
     """What a keeper runs. `run` is text for a shell, or a command and its arguments; `ranks` what each rank adds.
 
-    `groups` are the control groups that all its processes are put into.
+    `groups` are the control groups that all its processes are put into, `user` is as whom they run (`JobUser`).
     """
 
     job: str
@@ -43,6 +43,7 @@ class RunOrder:
     checkpoint_seconds: float
     grace_seconds: float
     groups: list[str] = field(default_factory=list)
+    user: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ class Controller:
     def check(self, spec: JobDescription, team: str | None = None) -> None:
         """Refuse a job that could never be scheduled or run here, by an `InputError` that says why."""
         self._work.session.check(spec, team)
-        self._backend.check(program_of(spec))
+        self._backend.check(program_of(spec, user=self.settings.user_of(team)))
 
     def read_log(self, job: str, rank: int, position: int, most: int) -> LogBlock:
         """What a rank of a job has written, from a byte on; nothing where there is no log."""

@@ -27,6 +27,7 @@ class LiveJob:
 
     id: str
     spec: JobDescription
+    team: str | None = None
     attempts: int = 0
     failures: int = 0
     cancelled: bool = False
@@ -40,7 +41,7 @@ class LiveJob:
     @classmethod
     def of(cls, record: JobRecord, spec: JobDescription) -> LiveJob:
         """A job from the store."""
-        job = cls(record.id, spec, record.attempts, record.failures)
+        job = cls(record.id, spec, record.team, record.attempts, record.failures)
         if spec.steps is not None and record.checkpoint_steps_left is not None:
             job.steps_saved = max(spec.steps - record.checkpoint_steps_left, 0.0)
         return job
