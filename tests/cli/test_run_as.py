@@ -47,7 +47,7 @@ def test_a_job_reads_neither_the_token_nor_the_store_nor_the_files_of_another_te
     with Installation(place, *options) as live:
         live.up()
         home = live.home
-        theirs = f"id -un; echo secret > $FAIRWAY_CHECKPOINT_DIR/state; echo $HOME > /dev/stdout; sleep 600 # {place}"
+        theirs = f"id -un; echo secret > $FAIRWAY_CHECKPOINT_DIR/state; echo $HOME >> /dev/stdout; sleep 600 # {place}"
         vision = live.printed("submit", "--quiet", "--team", "vision", "--workdir", "/", "--", theirs).strip()
         kept = home / "agent" / "checkpoints" / vision / "state"
         until(kept.exists, "for the job of the team to save")
