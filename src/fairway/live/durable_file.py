@@ -43,15 +43,17 @@ def write_json(path: Path, content: Mapping[str, Any], *, durable: bool = True) 
         part.write_text(json.dumps(content), encoding="utf-8")
 
 
-def create_json(path: Path, content: Mapping[str, Any]) -> bool:
+def create_json(path: Path, content: Mapping[str, Any], *, durable: bool = True) -> bool:
     """Write an object unless the file exists; of several processes that try, exactly one gets True."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.touch(mode=0o600)
         part.write_text(json.dumps(content), encoding="utf-8")
-        _sync(part)
+        if durable:
+            _sync(part)
         os.link(part, path)  # a link, unlike a rename, fails where there is something already
-        _sync(path.parent)
+        if durable:
+            _sync(path.parent)
     except FileExistsError:
         return False
     finally:

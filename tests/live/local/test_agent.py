@@ -104,7 +104,7 @@ def test_a_run_that_was_accepted_but_not_started_is_started_once(tmp_path: Path)
             machine.start_agent()
             await machine.connect(epoch=2)
             await until(lambda: machine.files().exit())
-            keepers = [KeeperProcesses().start(machine.files()) for _ in range(3)]
+            keepers = [KeeperProcesses().spawn(machine.files()) for _ in range(3)]
             assert [keeper.wait() for keeper in keepers] == [0, 0, 0]
             assert count.read_text() == "ran\n"
 
@@ -119,7 +119,7 @@ def test_of_several_keepers_of_one_run_only_one_runs_it(tmp_path: Path) -> None:
             await machine.end(1, "blocker", save=False)
             count = tmp_path / "count"
             await machine.start(lease=2, run=f"echo ran >> {count}; sleep 0.3")
-            keepers = [KeeperProcesses().start(machine.files(2)) for _ in range(4)]
+            keepers = [KeeperProcesses().spawn(machine.files(2)) for _ in range(4)]
             assert (await machine.ended()).kind == "finished"
             for keeper in keepers:
                 keeper.wait()

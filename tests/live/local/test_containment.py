@@ -29,7 +29,7 @@ def grouped(tmp_path: Path) -> Containment:
 
 
 def groups_of(found: Containment) -> list[str]:
-    return [path.name for parent in found.parents for path in parent.iterdir() if path.is_dir()]
+    return [path.name for parent in found.parents for path in parent.glob("*") if path.is_dir()]
 
 
 def test_a_detached_process_ends_when_its_keeper_is_killed(tmp_path: Path, grouped: Containment) -> None:

@@ -187,3 +187,34 @@ def test_a_keeper_that_is_kept_from_ending_its_run_is_killed_with_it_in_time(tmp
     assert keeper is not None
     assert not keeper.alive
     assert identify(int((tmp_path / "pid").read_text())) is None
+
+
+def test_a_job_is_ended_though_there_is_no_room_to_write_the_notice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk that the job has filled."""
+    reports: list[RunReport] = []
+    table = RunTable(tmp_path, emulated_accelerators("v100=1"), emit=reports.append)
+    table.carry_out(StartRun(1, "job", JobProgram(f"touch {tmp_path}/runs-now; sleep 600"), "v100", (0,)))
+    files = table._preparation.files_of(table.state.runs[0])
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def ended() -> None:
+        def looked() -> bool:
+            table.tick()
+            return any(isinstance(report, RunEnded) for report in reports) and not table._gone
+
+        try:
+            await until((tmp_path / "runs-now").exists)
+            with monkeypatch.context() as patched:
+                patched.setattr("fairway.live.local.run_files.write_json", full)
+                patched.setattr("fairway.live.local.agent_state.write_json", full)
+                table.carry_out(EndRun(1, "job", save=False))
+            await until(looked, "for the run to end")
+        finally:
+            assert KeeperProcesses().clear_up(files)
+
+    asyncio.run(ended())
+    assert [report.outcome.kind for report in reports if isinstance(report, RunEnded)] == ["stopped"]

@@ -45,6 +45,7 @@ from fairway.live.local.containment import Containment
 from fairway.live.local.frames import SOCKET, encoded, listening_socket, read_message
 from fairway.live.local.identity import ProcessIdentity, open_process
 from fairway.live.local.keepers import KeeperProcesses
+from fairway.live.local.nurseries import Nursery
 from fairway.live.local.run_table import RunTable
 
 _TICK_SECONDS = 0.05
@@ -68,14 +69,16 @@ class Agent:
         self._connections: set[_Connection] = set()
         self._conversations: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
+        self._nursery = Nursery(directory, self._tick)
+        containment = Containment.found(directory)
         self._runs = RunTable(
             directory,
             accelerators,
             emit=self._push,
-            keepers=KeeperProcesses(self._watch),
+            keepers=KeeperProcesses(self._watch, self._nursery, containment),
             time_scale=time_scale,
             instance=str(os.getpid()),
-            containment=Containment.found(directory),
+            containment=containment,
         )
 
     async def serve(self) -> None:
@@ -98,6 +101,7 @@ class Agent:
                 await asyncio.wait(self._conversations, timeout=_ENDING_SECONDS)
             (self._directory / SOCKET).unlink(missing_ok=True)
             self._runs.close(_ENDING_SECONDS)
+            self._nursery.close()
 
     def _tick(self) -> None:
         try:

@@ -1,6 +1,8 @@
 """What an agent must not forget when it is killed: the runs it has accepted, and the leases that are over.
 
-One small file, replaced as a whole. It says what was wanted; what became of it is in the directories of the runs.
+One small file, replaced as a whole. It says what was wanted; what became of it is in the directories of the runs. That
+it outlives the agent needs no wait for the disk. When the machine stops, all runs stop with it, and the controller asks
+for what is missing; so a copy that is synced every now and then is enough, for the case that the file itself was torn.
 """
 
 from __future__ import annotations
@@ -61,18 +63,23 @@ class AgentState:
 
     @classmethod
     def load(cls, path: Path) -> AgentState:
-        """From its file; nothing has happened where there is none."""
-        if not path.exists():
+        """From its file, or the synced copy of it; nothing has happened where there is none."""
+        if not path.exists() and not _synced(path).exists():
             return cls()
-        content = read_json(path)
+        content = read_json(path) or read_json(_synced(path))
         if content is None or content.pop("version", None) != _VERSION:
             raise InputError(f"{path}: not the state of an agent of this version; move it away to begin anew")
         runs = [RunRecord.of(run) for run in content.pop("runs")]
         return cls(**content, runs=runs)
 
     def save(self, path: Path) -> None:
-        """To its file, on disk when this returns."""
-        write_json(path, {"version": _VERSION, **asdict(self)})
+        """To its file, for other processes."""
+        write_json(path, {"version": _VERSION, **asdict(self)}, durable=False)
+
+    def save_synced(self, path: Path) -> None:
+        """To its file and to the copy, which is on disk when this returns."""
+        write_json(_synced(path), {"version": _VERSION, **asdict(self)})
+        self.save(path)
 
     def find(self, lease: int, job: str) -> RunRecord | None:
         """The run of a job under a lease."""
@@ -96,3 +103,7 @@ class AgentState:
             and run.lease != lease
             and (run.job == job or (run.accelerator == accelerator and wanted & set(run.workers)))
         ]
+
+
+def _synced(path: Path) -> Path:
+    return path.with_suffix(f".synced{path.suffix}")

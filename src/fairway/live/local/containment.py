@@ -39,7 +39,7 @@ class RunGroup:
             with suppress(OSError):
                 path.mkdir(parents=True, exist_ok=True)
                 with suppress(OSError):
-                    (path / "pids.max").write_text(str(_most_processes()))
+                    (path / "pids.max").write_text(str(most_processes()))
 
     def enter(self) -> None:
         """Move this process into it; for a process that was just forked, before it becomes the job's."""
@@ -48,6 +48,12 @@ class RunGroup:
                 descriptor = os.open(path / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
                 os.write(descriptor, b"0")
                 os.close(descriptor)
+
+    def is_empty(self) -> bool:
+        """Whether it exists and no process is in it; one that has ended is not, also before it was waited for."""
+        if not any(path.is_dir() for path in self.paths):
+            return False
+        return not any(True for path in self.paths for _ in _members(path))
 
     def kill(self, patience: float = 1.0) -> bool:
         """Kill all that is in it; whether nothing is left."""
@@ -97,7 +103,7 @@ class Containment:
 
     def clear(self, known: Collection[str]) -> None:
         """Kill and remove the groups of runs of which the agent has no record."""
-        names = {path.name for parent in self.parents for path in parent.iterdir() if path.is_dir()}
+        names = {path.name for parent in self.parents for path in parent.glob("*") if path.is_dir()}
         for name in names - set(known):
             group = self.group_of(name)
             if not group.kill():
@@ -165,7 +171,7 @@ def _members(path: Path) -> Iterator[int]:
             yield from [int(pid) for pid in (directory / "cgroup.procs").read_text().split()]
 
 
-def _most_processes() -> int:
+def most_processes() -> int:
     """A quarter of what the whole machine can have, so that a job that forks without end leaves room for others."""
     try:
         most = int(Path("/proc/sys/kernel/pid_max").read_text())

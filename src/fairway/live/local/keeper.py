@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import select
 import shutil
 import signal
@@ -25,15 +26,15 @@ from pathlib import Path
 from typing import IO
 
 from fairway.live.backend.channel import STOPPED
-from fairway.live.local.containment import group_at
+from fairway.live.local.containment import group_at, most_processes
 from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.job_user import JobUser
 from fairway.live.local.log_files import open_log
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
 from fairway.live.untrusted_file import UntrustedFileError
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
+_PARENT_DEATH_SIGNAL = 1
+CHILD_SUBREAPER = 36
 _LOOK_SECONDS = 0.05
 """How often to look while waiting for groups to become empty, of which no signal tells."""
 
@@ -57,7 +58,7 @@ class Keeper:
         self._stage = "running"
         self._deadline: float | None = None
         self._failed = self._terminated = self._killed = False
-        self._told = self._shut_down = False
+        self._told = self._shut_down = self._at_once = False
         self._group = group_at(order.groups)
         self._user = None if order.user is None else JobUser(**order.user)
         self._reader, self._writer = os.pipe()
@@ -103,14 +104,15 @@ class Keeper:
         def told(number: int, _: object) -> None:
             self._told = True
             self._shut_down |= number == signal.SIGTERM
+            self._at_once |= number == signal.SIGUSR2
 
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGUSR1):
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, told)
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)  # not SIG_IGN, which the job would inherit
         # What a rank starts and leaves behind comes to the keeper, which reaps it, and kills it in the end.
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        prctl(CHILD_SUBREAPER, 1)
 
     def _open_logs(self) -> list[IO[bytes]]:
         logs: list[IO[bytes]] = []
@@ -152,12 +154,16 @@ class Keeper:
 
         def become_the_job() -> None:
             self._group.enter()
+            if not self._group.paths:  # the next best: it counts all processes of a user, and none of root
+                _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+                with suppress(OSError, ValueError):
+                    resource.setrlimit(resource.RLIMIT_NPROC, (most_processes(), hard))
             if self._user is not None:
                 self._user.become()
                 with suppress(OSError):  # the job finds out itself, when it saves
                     Path(environment["FAIRWAY_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
                 os.chdir(workdir or "/")
-            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # last, since a change of the user takes the wish back
+            prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)  # last, since a change of the user takes the wish back
             if os.getppid() != keeper:  # it died before the system knew of the wish
                 os._exit(STOPPED)
 
@@ -210,17 +216,18 @@ class Keeper:
                 if code and self._first is None:
                     self._first = rank
         ranks = {process.pid for process in self._ranks}
-        for pid in _children(os.getpid()) - ranks:
+        for pid in children_of(os.getpid()) - ranks:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
 
     def _ask(self) -> None:
         """The agent has changed the lease, or the machine is to stop."""
         lease = self._files.lease()
-        wish = lease.stop if lease is not None else "now"
+        wish = lease.stop if lease is not None and not self._at_once else "now"
         if wish is None and self._shut_down and lease is not None:
             wish = "save"  # the machine goes down and takes the agent with it, so the notice has to come from here
-            self._files.write_lease(replace(lease, stop=wish))
+            with suppress(OSError):  # a job that does not hear of it is terminated when its time is over
+                self._files.write_lease(replace(lease, stop=wish))
         if wish is None:
             return
         if self._asked is None:
@@ -265,6 +272,8 @@ class Keeper:
                 os.killpg(process.pid, number)
 
     def _groups_alive(self) -> bool:
+        if self._group.paths and self._group.is_empty():
+            return False  # which is found out much faster than by looking at all processes
         groups = {process.pid for process in self._ranks}
         return any_process(lambda row: row.group in groups)
 
@@ -274,7 +283,7 @@ class Keeper:
         while not self._group.kill():
             print("processes of the run cannot be killed; it is tried again", flush=True)
         while True:
-            for pid in _children(os.getpid()):
+            for pid in children_of(os.getpid()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             try:
@@ -284,7 +293,7 @@ class Keeper:
                 return
 
 
-def _children(parent: int) -> set[int]:
+def children_of(parent: int) -> set[int]:
     """The children of a process, dead ones too."""
     with suppress(OSError):
         return {int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()}
@@ -294,7 +303,8 @@ def _children(parent: int) -> set[int]:
 _LIBC = ctypes.CDLL(None)
 
 
-def _prctl(option: int, value: int) -> None:
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process."""
     _LIBC.prctl(option, value, 0, 0, 0)
 
 

@@ -10,12 +10,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from fairway.live.backend.channel import LeaseState
-from fairway.live.local.containment import group_at
+from fairway.live.local.containment import Containment, group_at
 from fairway.live.local.identity import ProcessIdentity, kill_remains, process_row, send_signal
+from fairway.live.local.nurseries import Forked, Nursery
 from fairway.live.local.run_files import RunFiles
 
 
@@ -58,9 +59,16 @@ class KeeperProcesses:
     """Keepers as processes of this machine; `watch_process` is called with those whose end matters."""
 
     watch_process: Callable[[ProcessIdentity], None] = lambda _: None
+    nursery: Nursery | None = None
+    containment: Containment = field(default_factory=Containment)
 
-    def start(self, files: RunFiles) -> subprocess.Popen[bytes]:
+    def start(self, files: RunFiles) -> subprocess.Popen[bytes] | Forked:
         """Set a keeper on a run that was prepared; one that is kept already is left alone."""
+        forked = None if self.nursery is None else self.nursery.start(files.directory)
+        return self.spawn(files) if forked is None else forked
+
+    def spawn(self, files: RunFiles) -> subprocess.Popen[bytes]:
+        """Do so with an interpreter of its own, which takes longer to begin."""
         with (files.directory / "keeper.log").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "fairway.live.local.keeper", str(files.directory)],
@@ -93,16 +101,22 @@ class KeeperProcesses:
 
     def ask_to_stop(self, files: RunFiles, *, save: bool) -> None:
         """Give notice: with `save` after a checkpoint, otherwise at once. The keeper sees to the rest."""
-        write_notice(files, save=save)
         keeper = keeper_of(files)
+        how = signal.SIGUSR1
+        try:
+            write_notice(files, save=save)
+        except OSError:  # on a full disk there is no room for a notice, but the wish to stop need not wait for some
+            if keeper is None:
+                raise
+            how = signal.SIGTERM if save else signal.SIGUSR2
         if keeper is not None:
-            send_signal(keeper, signal.SIGUSR1)
+            send_signal(keeper, how)
             send_signal(keeper, signal.SIGCONT)  # a stopped keeper would not hear of it
 
     def clear_up(self, files: RunFiles) -> bool:
         """Kill what a keeper left behind, and the keeper itself if it still lives; whether all of it is gone."""
         keeper, order = keeper_of(files), files.order()
-        group = group_at(order.groups if order is not None else ())
+        group = self.containment.group_of(files.directory.name) if order is None else group_at(order.groups)
         # The keeper first, which is not in the group, and what it has started before there was one.
         gone = kill_remains(keeper, files.mark) and group.kill()
         group.remove()

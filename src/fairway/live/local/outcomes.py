@@ -25,6 +25,8 @@ def outcome_of(files: RunFiles, ranks: int) -> RunOutcome:
     ended = files.exit()
     if ended is None:
         keeper = keeper_of(files)
+        if not files.directory.is_dir():
+            return RunOutcome(OutcomeKind.FAILED, reason="the directory of its run was removed", started=started)
         if keeper is None:
             said = _last_line(files.directory / "keeper.log")
             return RunOutcome(OutcomeKind.FAILED_TO_START, reason=f"the keeper did not start: {said}")

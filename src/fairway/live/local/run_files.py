@@ -121,8 +121,8 @@ class RunFiles:
         return self.channel.is_cooperative(ranks)
 
     def write_order(self, order: RunOrder) -> None:
-        """For the agent, before anything is started."""
-        write_json(self.directory / "order.json", asdict(order))
+        """For the agent, before anything is started; not synced, since a machine that stops takes the run with it."""
+        write_json(self.directory / "order.json", asdict(order), durable=False)
 
     def order(self) -> RunOrder | None:
         """What to run."""
@@ -133,7 +133,7 @@ class RunFiles:
 
     def claim(self, keeper: Mapping[str, Any]) -> bool:
         """For a keeper: True for the first one only. A run is never run twice, because this is never taken back."""
-        return create_json(self.directory / "claim.json", keeper)
+        return create_json(self.directory / "claim.json", keeper, durable=False)
 
     def claimed_by(self) -> dict[str, Any] | None:
         """The keeper, if there is one."""

@@ -35,6 +35,7 @@ from fairway.live.local.agent_state import AgentState, RunRecord
 from fairway.live.local.containment import Containment
 from fairway.live.local.disposal import Disposal
 from fairway.live.local.keepers import KeeperProcesses, Keepers, Spawned
+from fairway.live.local.nurseries import Forked
 from fairway.live.local.outcomes import outcome_of
 from fairway.live.local.preparation import RunPreparation
 from fairway.live.local.run_files import RunFiles
@@ -43,6 +44,9 @@ from fairway.live.untrusted_file import UntrustedFileError
 
 _LOOK_SECONDS = 0.25
 """How often a run is looked at closely; that it ended is seen at once."""
+
+_SAVE_SECONDS = 1.0
+"""How long what is not urgent waits, so that much is written down at once."""
 
 _OVERDUE_SECONDS = 10.0
 """How much longer than a job was given to save and stop its keeper may take, before both are killed."""
@@ -91,6 +95,7 @@ class RunTable:
         self.state = AgentState.load(self._path)
         self._watches: dict[str, RunWatch] = {}
         self._gone: list[Spawned] = []
+        self._unsaved_since: float | None = None
         self._disposal = Disposal()
         self._recover(directory)
 
@@ -130,8 +135,9 @@ class RunTable:
                 raise RefusedError(Refusal.BUSY, message)
         run = self._preparation.prepared(command, accelerators, now=self._clock.time())
         self.state.runs.append(run)
-        self._save()
-        self._launch_those_that_can()
+        self._launch(self._those_that_can())  # which writes it down, with the run itself
+        if run.state is RunState.WAITING:
+            self._save()
         return CommandAnswer("accepted", self._described(run))
 
     def _end(self, command: EndRun) -> CommandAnswer:
@@ -153,7 +159,7 @@ class RunTable:
         before, run.state = run.state, RunState.ENDING
         self._keepers.ask_to_stop(self._watch(run).files, save=save)  # first: a full disk is no reason to let it run on
         if before is not RunState.ENDING:
-            self._save()
+            self._save_soon()
 
     def _extend(self, command: ExtendLeases) -> CommandAnswer:
         wanted = None if command.leases is None else set(command.leases)
@@ -201,7 +207,7 @@ class RunTable:
             raise RefusedError(Refusal.ACTIVE, message)
         self.state.floors[run.job] = self.state.newest_lease(run.job)
         self.state.runs.remove(run)
-        self._save()
+        self._save_soon()
         self._dispose(self._preparation.files_of(run))
         return CommandAnswer("accepted")
 
@@ -211,7 +217,7 @@ class RunTable:
         for run in [run for run in self.state.runs if run.job == command.job]:
             self._forget(ForgetRun(run.lease, run.job))
         if self.state.floors.pop(command.job, None) is not None:
-            self._save()
+            self._save_soon()
         return CommandAnswer("accepted")
 
     def drain(self, *, on: bool) -> None:
@@ -227,6 +233,9 @@ class RunTable:
 
     def close(self, seconds: float) -> None:
         """Finish what can be finished within some seconds; runs go on."""
+        if self._unsaved_since is not None:
+            with suppress(OSError):
+                self._save_synced()
         self._disposal.finish(seconds)
         self._containment.discard()
 
@@ -254,10 +263,18 @@ class RunTable:
             expired = run.expires and run.until is not None and self._clock.time() >= run.until
             if expired and run.state in {RunState.WAITING, RunState.STARTING, RunState.RUNNING}:
                 self._end(EndRun(run.lease, run.job))
-        self._launch_those_that_can()
+        self._launch(self._those_that_can())
+        if self._unsaved_since is not None and self._clock.monotonic() - self._unsaved_since >= _SAVE_SECONDS:
+            self._save_synced()
 
     def _recover(self, directory: Path) -> None:
-        """Take over from an agent that is gone."""
+        """Take over from an agent that is gone.
+
+        A run whose files are gone was forgotten, or never came to be; who wants it asks for it again.
+        """
+        for run in [run for run in self.state.runs if self._preparation.files_of(run).order() is None]:
+            self.state.floors[run.job] = max(self.state.newest_lease(run.job), 0)
+            self.state.runs.remove(run)
         for run in self.state.runs:
             watch = self._watch(run)
             if run.state is RunState.ENDING:
@@ -343,7 +360,7 @@ class RunTable:
 
     def _look_for_keeper(self, run: RunRecord, watch: RunWatch) -> None:
         """No keeper has claimed the run: set one on it, or conclude that it cannot start."""
-        if watch.spawned is None:
+        if watch.spawned is None or (isinstance(watch.spawned, Forked) and watch.spawned.lost):
             watch.spawned = self._keepers.start(watch.files)
         elif watch.spawned.poll() is not None and not self._keepers.has_keeper(watch.files):
             self._conclude(run, outcome_of(watch.files, len(run.workers)))
@@ -353,10 +370,7 @@ class RunTable:
         run.state, run.outcome = RunState.ENDED, outcome
         if outcome.kind in {OutcomeKind.FINISHED, OutcomeKind.FAILED, OutcomeKind.FAILED_TO_START}:
             self._call_off(run.job)
-        try:
-            self._save()
-        except OSError:  # an agent that is killed before it can write it down finds it out again
-            _LOG.exception("cannot write down how job %s ended", run.job)
+        self._save_soon()
         watch = self._watches.pop(run.directory, None)
         if watch is not None and watch.spawned is not None:
             self._gone.append(watch.spawned)
@@ -368,17 +382,27 @@ class RunTable:
         for run in [run for run in self.state.runs if run.job == job and run.state is RunState.WAITING]:
             self._conclude(run, RunOutcome(OutcomeKind.STOPPED, reason="its job ended before it had started"))
 
-    def _launch_those_that_can(self) -> None:
+    def _those_that_can(self) -> list[RunRecord]:
+        """The runs that wait, and whose workers are free."""
         waiting = sorted((run for run in self.state.runs if run.state is RunState.WAITING), key=lambda run: run.lease)
-        for run in waiting:
+        return [
+            run
+            for run in waiting
             if not any(
                 holder.state is not RunState.WAITING or holder.lease < run.lease
                 for holder in self.state.holders(run.lease, run.job, run.accelerator, run.workers)
-            ):
-                run.state = RunState.STARTING
-                self._save()
-                watch = self._watch(run)
-                watch.spawned = self._keepers.start(watch.files)
+            )
+        ]
+
+    def _launch(self, runs: Sequence[RunRecord]) -> None:
+        """Write down that runs start, all at once, and set keepers on them."""
+        for run in runs:
+            run.state = RunState.STARTING
+        if runs:
+            self._save()
+        for run in runs:
+            watch = self._watch(run)
+            watch.spawned = self._keepers.start(watch.files)
 
     # Describing and remembering
 
@@ -406,3 +430,16 @@ class RunTable:
 
     def _save(self) -> None:
         self.state.save(self._path)
+        self._save_soon()
+
+    def _save_synced(self) -> None:
+        self.state.save_synced(self._path)
+        self._unsaved_since = None
+
+    def _save_soon(self) -> None:
+        """Have the disk written, or what an agent that is killed before that would find out again.
+
+        How a run ended is in its own files; that it was forgotten, the controller asks again.
+        """
+        if self._unsaved_since is None:
+            self._unsaved_since = self._clock.monotonic()

@@ -38,6 +38,9 @@ _LOG = logging.getLogger(__name__)
 _FLUSH_SECONDS = 1.0
 _TRIM_SECONDS = 60.0
 _FIRST_CONTACT_SECONDS = 60.0
+_MOST_AT_ONCE = 64
+"""Commands that are given before the first of them is answered."""
+
 _CLOSING_SECONDS = 20.0
 """How long a backend that is away may hold up the end; its runs go on, and the next controller adopts them."""
 _BACK_OFF = BackOff(1.0, 60.0)
@@ -294,8 +297,9 @@ class Work:
                 raise
             for promise in promises:
                 promise.set_result(None)
-            for command in session.written(ended, commands):
-                await self._carry_out(session, command)
+            wanted = session.written(ended, commands)
+            for first in range(0, len(wanted), _MOST_AT_ONCE):
+                await self._carry_out(session, wanted[first : first + _MOST_AT_ONCE])
 
     async def _written(self, changes: Sequence[Change]) -> frozenset[str]:
         if not changes:
@@ -309,18 +313,23 @@ class Work:
 
     # The backend
 
-    async def _carry_out(self, session: Session, command: RunCommand) -> None:
+    async def _carry_out(self, session: Session, commands: Sequence[RunCommand]) -> None:
+        """Give commands in their order, without waiting for the answer to one before the next is given."""
         if self._course.state in {State.DETACHED, State.OVER}:
             return
-        try:
-            answer = await self._backend.give(command)
-        except BackendGoneError:
-            self._detach()  # and nothing is asked of it until it has said what it knows
-        except RefusedError as refused:
-            session.refused(command, refused.code, str(refused))
-        else:
-            if session.answered(command, answer):
-                self._course.to(State.DOUBTFUL)
+        answers = await asyncio.gather(*map(self._backend.give, commands), return_exceptions=True)
+        away = any(isinstance(answer, BackendGoneError) for answer in answers)
+        for command, answer in zip(commands, answers, strict=True):
+            match answer:
+                case BackendGoneError():
+                    self._detach()  # and nothing is asked of it until it has said what it knows
+                case RefusedError():
+                    session.refused(command, answer.code, str(answer))
+                case BaseException():
+                    raise answer
+                case _:
+                    if session.answered(command, answer) and not away:
+                        self._course.to(State.DOUBTFUL)
 
     async def _look_at_backend(self, session: Session) -> None:
         """Compare what is with what should be; before that, nothing is asked of a backend that was away."""
