@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from pathlib import Path
@@ -218,3 +219,21 @@ def test_a_job_is_ended_though_there_is_no_room_to_write_the_notice(
 
     asyncio.run(ended())
     assert [report.outcome.kind for report in reports if isinstance(report, RunEnded)] == ["stopped"]
+
+
+def test_a_job_that_writes_down_its_own_end_frees_no_worker(tmp_path: Path) -> None:
+    """It runs as the user of the agent, and so can write what its keeper would."""
+    forged = json.dumps({"codes": [0]})
+    script = f"echo '{forged}' > $FAIRWAY_RUN_DIR/../../runs/1-job/exit.json; touch {tmp_path}/done; sleep 600 & wait"
+
+    async def check() -> None:
+        async with Machine(tmp_path, "v100=1") as machine:
+            await machine.start(run=script, grace_seconds=0.5)
+            await until((tmp_path / "done").exists)
+            await until(lambda: machine.files().started())
+            await asyncio.sleep(0.6)  # the agent looks twice
+            assert (await machine.run("job", 1)).state == "running"
+            await machine.end(1, "job", save=False)
+            assert (await machine.ended()).kind == "stopped"
+
+    asyncio.run(check())

@@ -339,9 +339,12 @@ class RunTable:
                 with suppress(UntrustedFileError):  # which its outcome tells
                     for report in watch.progress(run, self._clock.time()):
                         self._emit(report)
-        if ended is not None:
-            self._conclude(run, outcome_of(watch.files, len(run.workers)))
-        elif not alive or self._is_overdue(run, watch):
+        overdue = self._is_overdue(run, watch)
+        if ended is not None and not overdue:
+            # A job of the same user can have written it; that the keeper and all processes are gone, it cannot.
+            if not keepers.is_alive(watch.files) and self._containment.group_of(run.directory).kill():
+                self._conclude(run, outcome_of(watch.files, len(run.workers)))
+        elif not alive or overdue:
             if not keepers.clear_up(watch.files):
                 _LOG.error("processes of run %s cannot be killed", run.directory)
                 return
