@@ -331,6 +331,18 @@ def test_two_agents_never_share_a_directory_and_bad_options_are_one_line(tmp_pat
     asyncio.run(check())
 
 
+@pytest.mark.parametrize("torn", [b"", bytes(100)])
+def test_a_state_that_was_torn_when_the_machine_stopped_is_read_from_its_synced_copy(
+    torn: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "state.json"
+    AgentState(epoch=3).save_synced(path)
+    AgentState(epoch=4).save(path)
+    assert AgentState.load(path).epoch == 4
+    path.write_bytes(torn)
+    assert AgentState.load(path).epoch == 3
+
+
 def test_an_emulated_accelerator_paces_a_job_to_its_rate(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
 

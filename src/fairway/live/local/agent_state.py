@@ -15,8 +15,10 @@ from typing import Any
 from fairway.errors import InputError
 from fairway.live.backend.status import OutcomeKind, RunOutcome, RunState
 from fairway.live.durable_file import read_json, write_json
+from fairway.live.untrusted_file import UntrustedFileError, read_regular
 
 _VERSION = 1
+_MOST_BYTES = 64 * 2**20
 
 
 @dataclass(slots=True)
@@ -63,10 +65,12 @@ class AgentState:
 
     @classmethod
     def load(cls, path: Path) -> AgentState:
-        """From its file, or the synced copy of it; nothing has happened where there is none."""
-        if not path.exists() and not _synced(path).exists():
+        """From its file, or from the synced copy if that was torn; nothing has happened where there is none."""
+        if _is_torn(path) and _synced(path).exists():
+            path = _synced(path)
+        if not path.exists():
             return cls()
-        content = read_json(path) or read_json(_synced(path))
+        content = read_json(path)
         if content is None or content.pop("version", None) != _VERSION:
             raise InputError(f"{path}: not the state of an agent of this version; move it away to begin anew")
         runs = [RunRecord.of(run) for run in content.pop("runs")]
@@ -107,3 +111,11 @@ class AgentState:
 
 def _synced(path: Path) -> Path:
     return path.with_suffix(f".synced{path.suffix}")
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether the machine stopped before the content of the file was on disk: it has none, or zeros only."""
+    try:
+        return path.exists() and not (read_regular(path, _MOST_BYTES) or b"").strip(b"\0")
+    except UntrustedFileError:
+        return False
