@@ -92,7 +92,7 @@ def _until_running(system: System) -> list[int]:
 def _steps(system: System) -> dict[str, int]:
     """How far the jobs that run are, by the files that they write themselves."""
     found = {}
-    for path in (system.directory / "agent/runs").glob("*/progress-0.json"):
+    for path in (system.directory / "agent/channels").glob("*/progress-0.json"):
         try:
             found[path.parent.name] = int(json.loads(path.read_text())["step"])
         except (OSError, ValueError):

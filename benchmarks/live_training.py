@@ -6,6 +6,7 @@
 - `restart`: the controller is killed and started again with 10,000 jobs in the store.
 - `requests`: 32 clients submit 10,000 jobs, each acknowledged when it is on disk; then pages of them are listed.
 - `decision`: a round's decision with 10,000 jobs on 1,000 workers.
+- `short-jobs`: how many jobs that do nothing run in a second, on 8 workers.
 
 All processes run on this machine, jobs and clients too: an emulated accelerator is a process that waits. The run fails
 if a job does not succeed; what was lost or done twice is counted.
@@ -26,6 +27,7 @@ import typer
 from benchmarks import _live_against_sim as against_sim
 from benchmarks import _live_decision as decision
 from benchmarks import _live_service as service
+from benchmarks import _live_short_jobs as short
 from benchmarks._live_kills import kill_again_and_again
 from benchmarks._live_workload import generated
 from benchmarks._report import Result, show, spread
@@ -165,12 +167,34 @@ def round_decision(quick: bool, seed: int, _: int) -> Iterator[Result]:
     yield Result("the same, until it is in the store", "s", whole["durable"])
 
 
+def short_jobs(quick: bool, _: int, __: int) -> Iterator[Result]:
+    count = 100 if quick else 2_000
+    _say(f"running {count:,} jobs that do nothing")
+    runs = [short.run_short_jobs(count) for _ in range(1 if quick else 3)]
+    each = [1 / run["per_second"] for run in runs]
+    yield Result(
+        f"a job that does nothing, {count:,} on 8 emulated workers",
+        "s",
+        median(each),
+        target=None if quick else 1 / 50,
+        spread=spread(each),
+        extra={
+            "repeats": len(each),
+            "jobs_per_second": 1 / median(each),
+            "controller_cpu_seconds": median(run["cpu_seconds"] for run in runs),
+            "cores": os.cpu_count(),
+            "load_average": os.getloadavg()[0],
+        },
+    )
+
+
 PARTS: dict[str, Callable[[bool, int, int], Iterator[Result]]] = {
     "simulator": simulator,
     "kills": kills,
     "restart": restart,
     "requests": requests,
     "decision": round_decision,
+    "short-jobs": short_jobs,
 }
 
 

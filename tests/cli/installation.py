@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 
 from fairway.cli.main import app
 from fairway.client import Client
+from fairway.live.local.containment import Containment
 
 PATIENCE = 120.0
 """Seconds until a test gives up; far more than anything takes, since the machine may be busy."""
@@ -45,6 +46,7 @@ class Installation:
             self.process.kill()
             self.process.communicate()
         until(lambda: not self._kill_all(), "for all processes to end")
+        Containment.found(self.home / "agent").discard()
 
     def up(self, *options: str) -> subprocess.Popen[str]:
         """Start it, and wait until it answers."""

@@ -267,3 +267,23 @@ def test_a_second_one_in_the_same_directory_or_on_the_same_port_is_refused(live:
     with Installation(tmp_path) as other:
         assert f"port {port} is in use" in other.refused("up", "--emulate", "v100=1", "--port", port)
     assert live.printed("status")
+
+
+def test_a_start_that_fails_leaves_no_process_behind(tmp_path: Path) -> None:
+    with Installation(tmp_path, "--port", "0") as installation:
+        done = installation.in_a_process("up", "--port", "0")
+        assert done.returncode == 2
+        assert "no accelerator found" in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert installation.processes() == []
+
+
+def test_an_ordinary_stop_writes_no_traceback_into_the_log_of_the_agent(tmp_path: Path) -> None:
+    with Installation(tmp_path, "--emulate", "v100=1", "--port", "0") as installation:
+        for how in (signal.SIGTERM, signal.SIGINT):
+            installation.up()
+            installation.end(how)
+        assert installation.processes() == []
+        log = (installation.home / "agent" / "agent.log").read_text()
+        assert "INFO agent" in log
+        assert "Traceback" not in log

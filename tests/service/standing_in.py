@@ -66,6 +66,7 @@ class StandIn:
         self.table = catalog.builtin()
         self.emulated = True
         self.healthy = True
+        self.trouble: str | None = None
         self.idle = idle
         self._lock = RLock()
         self._origin = time.time()

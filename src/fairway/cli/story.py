@@ -29,7 +29,11 @@ def cluster_story(status: Status) -> RenderableType:
     """Policy, rounds, workers by type and jobs by state."""
     now = time.time()
     left = None if status.round_ends_at is None else max(0.0, status.round_ends_at - now)
-    health = Text("healthy", style="green") if status.healthy else Text("not healthy: see its log", style="red")
+    health = (
+        Text("healthy", style="green")
+        if status.healthy
+        else Text(f"not healthy: {status.trouble or 'see its log'}", style="red")
+    )
     emulated = Text("emulated", style="magenta") if status.emulated else Text("real")
     rows: list[tuple[str, RenderableType | None]] = [
         ("Fairway", Text.assemble(words.text(status.version), ", ", health)),

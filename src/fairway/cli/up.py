@@ -49,6 +49,17 @@ def up(
             rich_help_panel=_MACHINE,
         ),
     ] = None,
+    run_as: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run-as",
+            metavar="USER|TEAM=USER",
+            help="The user of all jobs, or of those of a team; may be given several times. Needs root. Without it, "
+            "jobs can read the admin's token and each other's files.",
+            show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
     policy: Annotated[
         str | None,
         typer.Option(
@@ -115,6 +126,7 @@ def up(
             store=store,
             emulate=emulate,
             time_scale=time_scale,
+            run_as=tuple(run_as or ()),
             policy=policy,
             round=round_,
             teams=teams,

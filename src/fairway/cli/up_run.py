@@ -14,6 +14,7 @@ from types import FrameType
 import typer
 
 from fairway.cli.prices import prices_of
+from fairway.cli.run_as import prepare_directory, read_run_as, unprotected
 from fairway.cli.teams import read_teams
 from fairway.cli.words import span
 from fairway.client.place import home_directory
@@ -39,6 +40,7 @@ class UpOptions:
     store: str | None
     emulate: str | None
     time_scale: float
+    run_as: tuple[str, ...]
     policy: str | None
     round: str
     teams: str | None
@@ -67,6 +69,7 @@ class UpOptions:
             round_seconds=round_seconds,
             time_scale=self.time_scale,
             emulate=self.emulate,
+            run_as=read_run_as(self.run_as),
             entities=teams,
             prices=prices,
         )
@@ -89,6 +92,7 @@ def run(options: UpOptions) -> None:
     settings = options.settings()
     table = None if options.profiles == _BUILTIN else read_table(options.profiles)
     directory = settings.directory
+    prepare_directory(directory, settings.run_as)
     store = open_store(options.store or directory)
     try:
         controller = Controller(settings, store, table=table)
@@ -130,6 +134,8 @@ def _ready(controller: Controller, address: str, *, new_token: bool) -> None:
     typer.echo(f"policy: {settings.policy}, rounds of {span(settings.round_seconds)}{scale}")
     typer.echo(f"state: {controller.store.address}")
     typer.echo(f"token of the admin{', just made' if new_token else ''}: {settings.directory / TOKEN_FILE}")
+    for caveat in [*unprotected(settings.run_as), *controller.caveats]:
+        typer.echo(f"note: {caveat}")
     typer.echo("Ctrl-C stops it; jobs save a checkpoint first, and go on at the next start")
 
 
@@ -140,9 +146,11 @@ def _take_down(controller: Controller, *, keep_jobs: bool) -> None:
         return
     typer.echo("stopping: jobs save a checkpoint; Ctrl-C again leaves them running")
     try:
-        controller.shut_down()
+        away = controller.shut_down()
     except KeyboardInterrupt:
         controller.stop()
         typer.echo("stopped; jobs run on, and are adopted at the next start")
     else:
-        typer.echo("stopped")
+        typer.echo(
+            "stopped" if away is None else f"stopped, but jobs may run on, to be adopted at the next start: {away}"
+        )

@@ -224,6 +224,7 @@ class Status(Record):
     time_scale: float = 1.0
     emulated: bool = False
     healthy: bool = True
+    trouble: str | None = None
     store: str | None = None
     jobs: Mapping[str, int] = field(default_factory=dict)
     workers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -12,6 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from fairway.live.untrusted_file import UntrustedFileError, read_regular
+
+_MOST_BYTES = 64 * 2**20
+
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
@@ -39,15 +43,17 @@ def write_json(path: Path, content: Mapping[str, Any], *, durable: bool = True) 
         part.write_text(json.dumps(content), encoding="utf-8")
 
 
-def create_json(path: Path, content: Mapping[str, Any]) -> bool:
+def create_json(path: Path, content: Mapping[str, Any], *, durable: bool = True) -> bool:
     """Write an object unless the file exists; of several processes that try, exactly one gets True."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.touch(mode=0o600)
         part.write_text(json.dumps(content), encoding="utf-8")
-        _sync(part)
+        if durable:
+            _sync(part)
         os.link(part, path)  # a link, unlike a rename, fails where there is something already
-        _sync(path.parent)
+        if durable:
+            _sync(path.parent)
     except FileExistsError:
         return False
     finally:
@@ -57,8 +63,8 @@ def create_json(path: Path, content: Mapping[str, Any]) -> bool:
 
 def read_json(path: Path) -> dict[str, Any] | None:
     """The object in a file; None where there is none, or something that is not an object."""
-    with suppress(OSError, ValueError):
-        content = json.loads(path.read_bytes())
+    with suppress(UntrustedFileError, OSError, ValueError, RecursionError):
+        content = json.loads(read_regular(path, _MOST_BYTES) or b"")
         if isinstance(content, dict):
             return content
     return None

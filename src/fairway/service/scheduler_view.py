@@ -121,6 +121,11 @@ class SchedulerView(Protocol):
         """Whether it runs and its agent answers."""
         ...
 
+    @property
+    def trouble(self) -> str | None:
+        """Why it is not healthy; None while it is."""
+        ...
+
     def notify(self, cancelled: str | None = None) -> None:
         """Say that jobs were submitted to the store, or that one of them is to be cancelled."""
         ...

@@ -48,6 +48,7 @@ class StatusForm(BaseModel):
     jobs: dict[str, int] = Field(description="How many jobs are in each state.")
     workers: dict[str, WorkerCounts] = Field(description="By accelerator type.")
     healthy: bool
+    trouble: str | None = Field(description="Why it is not healthy; null while it is.")
     started_at: float
     store: str
 
@@ -83,6 +84,7 @@ def _status(service: Service) -> StatusForm:
         jobs=jobs,
         workers=worker_counts(workers, leases),
         healthy=scheduler.healthy,
+        trouble=scheduler.trouble,
         started_at=statistics.started_at,
         store=service.store.address,
     )

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.live.backend.logs import start_of_tail
+from fairway.live.backend import logs
+from fairway.live.backend.logs import LogBlock, start_of_tail
 from fairway.live.local.log_files import read_log
 
 
@@ -23,3 +24,15 @@ def test_a_tail_is_the_last_lines(tmp_path_factory: pytest.TempPathFactory, part
     assert content[start:] == expected
     assert read(start, 1_000_000).content == expected
     assert read(0, 0).size == len(content)
+
+
+def test_a_log_without_line_breaks_is_not_read_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "MOST_TAIL_BYTES", 10 * logs.BLOCK_BYTES)
+    size, asked = 2**40, []
+
+    def read(position: int, most: int) -> LogBlock:
+        asked.append(most)
+        return LogBlock(b"x" * min(most, size - position), size)
+
+    assert start_of_tail(read, 5) == size - 10 * logs.BLOCK_BYTES
+    assert len(asked) == 11

@@ -80,7 +80,7 @@ def test_what_happened_while_no_agent_was_there_is_found_out_afterwards(tmp_path
             status = await machine.connect(epoch=2)
             outcomes = {run.job: run.outcome for run in status.runs if run.outcome is not None}
             assert (outcomes["ends"].kind, outcomes["ends"].code) == ("failed", 5)
-            assert outcomes["dies"].kind == "lost"
+            assert outcomes["dies"].kind == "failed"
             assert identify(int((tmp_path / "pid").read_text())) is None
 
     asyncio.run(check())
@@ -104,7 +104,7 @@ def test_a_run_that_was_accepted_but_not_started_is_started_once(tmp_path: Path)
             machine.start_agent()
             await machine.connect(epoch=2)
             await until(lambda: machine.files().exit())
-            keepers = [KeeperProcesses().start(machine.files()) for _ in range(3)]
+            keepers = [KeeperProcesses().spawn(machine.files()) for _ in range(3)]
             assert [keeper.wait() for keeper in keepers] == [0, 0, 0]
             assert count.read_text() == "ran\n"
 
@@ -119,7 +119,7 @@ def test_of_several_keepers_of_one_run_only_one_runs_it(tmp_path: Path) -> None:
             await machine.end(1, "blocker", save=False)
             count = tmp_path / "count"
             await machine.start(lease=2, run=f"echo ran >> {count}; sleep 0.3")
-            keepers = [KeeperProcesses().start(machine.files(2)) for _ in range(4)]
+            keepers = [KeeperProcesses().spawn(machine.files(2)) for _ in range(4)]
             assert (await machine.ended()).kind == "finished"
             for keeper in keepers:
                 keeper.wait()
@@ -329,6 +329,18 @@ def test_two_agents_never_share_a_directory_and_bad_options_are_one_line(tmp_pat
                 start_agent(machine.directory)
 
     asyncio.run(check())
+
+
+@pytest.mark.parametrize("torn", [b"", bytes(100)])
+def test_a_state_that_was_torn_when_the_machine_stopped_is_read_from_its_synced_copy(
+    torn: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "state.json"
+    AgentState(epoch=3).save_synced(path)
+    AgentState(epoch=4).save(path)
+    assert AgentState.load(path).epoch == 4
+    path.write_bytes(torn)
+    assert AgentState.load(path).epoch == 3
 
 
 def test_an_emulated_accelerator_paces_a_job_to_its_rate(tmp_path: Path) -> None:

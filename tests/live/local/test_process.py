@@ -45,7 +45,7 @@ def test_a_plain_command_runs_to_its_end_with_its_environment_and_log(tmp_path: 
                 "FAIRWAY_JOB_ID": "job",
                 "FAIRWAY_MASTER_ADDR": "127.0.0.1",
                 "FAIRWAY_RANK": "0",
-                "FAIRWAY_RUN_DIR": str(machine.directory / "runs" / "1-job"),
+                "FAIRWAY_RUN_DIR": str(machine.directory / "channels" / "1-job"),
                 "FAIRWAY_STEPS": "7",
                 "FAIRWAY_WORLD_SIZE": "1",
                 "RANK": "0",
@@ -279,7 +279,7 @@ def test_what_a_job_leaves_behind_is_cleared_up_and_no_zombie_stays(tmp_path: Pa
     asyncio.run(check())
 
 
-def test_a_killed_keeper_takes_the_job_with_it_and_the_run_is_lost(tmp_path: Path) -> None:
+def test_a_killed_keeper_takes_the_job_with_it_and_the_run_has_failed(tmp_path: Path) -> None:
     async def check() -> None:
         async with Machine(tmp_path) as machine:
             pids = tmp_path / "pids"
@@ -289,7 +289,7 @@ def test_a_killed_keeper_takes_the_job_with_it_and_the_run_is_lost(tmp_path: Pat
             assert keeper is not None
             kill(keeper.pid)
             outcome = await machine.ended()
-            assert outcome.kind == "lost"
+            assert (outcome.kind, outcome.reason) == ("failed", "its keeper was killed, and the job with it")
             assert all(identify(int(pid)) is None for pid in pids.read_text().split())
 
     asyncio.run(check())

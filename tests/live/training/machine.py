@@ -17,8 +17,8 @@ from fairway.live.backend.commands import EndRun, ExtendLeases, ForgetRun, HandO
 from fairway.live.backend.reports import BackendReport, RunEnded, RunReport
 from fairway.live.backend.status import BackendStatus, RunOutcome, RunStatus
 from fairway.live.local.agent_client import AgentClient, start_agent
-from fairway.live.local.identity import kill_remains
-from fairway.live.local.keepers import keeper_of
+from fairway.live.local.containment import Containment
+from fairway.live.local.keepers import KeeperProcesses
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles
 
@@ -60,9 +60,8 @@ class Machine:
             files = RunFiles(directory)
             if files.claim({"pid": 0, "start": 0, "boot": ""}):  # a keeper that is just starting finds it taken
                 continue
-            keeper = keeper_of(files)
-            assert keeper is not None
-            assert kill_remains(keeper, f"FAIRWAY_RUN_DIR={directory}")
+            assert KeeperProcesses().clear_up(files)
+        Containment.found(self.directory).discard()
 
     def start_agent(self) -> None:
         self.agent = start_agent(self.directory, emulate=self._emulate, time_scale=self._time_scale)

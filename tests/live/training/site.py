@@ -16,8 +16,8 @@ from fairway.live.backend.protocol import Backend
 from fairway.live.backend.status import BackendStatus
 from fairway.live.local import backend
 from fairway.live.local.agent_client import AgentClient
-from fairway.live.local.identity import kill_remains
-from fairway.live.local.keepers import keeper_of
+from fairway.live.local.containment import Containment
+from fairway.live.local.keepers import KeeperProcesses
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles
 from fairway.live.training.controller import Controller
@@ -68,9 +68,8 @@ class Site:
         for directory in (self.settings.backend_directory / "runs").iterdir():
             files = RunFiles(directory)
             if not files.claim({"pid": 0, "start": 0, "boot": ""}):  # a keeper that is just starting finds it taken
-                keeper = keeper_of(files)
-                assert keeper is not None
-                assert kill_remains(keeper, f"FAIRWAY_RUN_DIR={directory}")
+                assert KeeperProcesses().clear_up(files)
+        Containment.found(self.settings.backend_directory).discard()
 
     def start(self, *, through: Backend | None = None, **changes: Any) -> Controller:
         """Start a controller, the first or another one."""

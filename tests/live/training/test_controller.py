@@ -245,8 +245,8 @@ def test_what_happened_while_no_controller_was_there_is_found_out(tmp_path: Path
         failed = site.wait_for(fails, JobState.FAILED)
         assert (failed.attempts, failed.exit_code, failed.reason) == (1, 7, "rank 0 ended with exit code 7")
         site.wait_for(late, JobState.SUCCEEDED)
-        until(lambda: site.job(dies).attempts == 2, "for the lost job to run again")
-        assert site.history(dies).attempts[0].outcome == "lost"
+        until(lambda: site.job(dies).attempts == 2, "for the killed job to run again")
+        assert site.history(dies).attempts[0].outcome == "failed"
         check_history(site.store)
 
 

@@ -31,7 +31,8 @@ class JobProgram:
 
     `run` is text for a shell, or a command and its arguments; `setup` runs before it. `steps` are those of the whole
     gang. Asked to stop, a cooperative job has `checkpoint_seconds` to save, and any job `grace_seconds` after SIGTERM.
-    One that is not preemptible is not stopped for the sake of others.
+    One that is not preemptible is not stopped for the sake of others. It runs as the `user` of that name, or as that
+    of the backend.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
@@ -46,6 +47,7 @@ class JobProgram:
     preemptible: bool = True
     checkpoint_seconds: NotNegative = 60.0
     grace_seconds: NotNegative = 10.0
+    user: Annotated[str, Field(min_length=1)] | None = None
 
     @property
     def names_files(self) -> bool:

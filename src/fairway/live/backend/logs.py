@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 BLOCK_BYTES = 64 * 1024
+MOST_TAIL_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +18,15 @@ class LogBlock:
 
 
 def start_of_tail(read: Callable[[int, int], LogBlock], lines: int) -> int:
-    """Where the last so many lines begin; 0 if there are not as many. `read` takes a position and the most bytes."""
+    """Where the last so many lines begin; 0 if there are not as many. `read` takes a position and the most bytes.
+
+    No more than `MOST_TAIL_BYTES` are looked through: a job may write gigabytes without a line break.
+    """
     end = position = read(0, 0).size
     if lines == 0:
         return end
     wanted = lines
-    while position > 0:
+    while position > max(end - MOST_TAIL_BYTES, 0):
         size = min(BLOCK_BYTES, position)
         position -= size
         block = read(position, size).content
@@ -35,4 +39,4 @@ def start_of_tail(read: Callable[[int, int], LogBlock], lines: int) -> int:
                 cut = block.rindex(b"\n", 0, cut)
             return position + cut + 1
         wanted -= found
-    return 0
+    return position

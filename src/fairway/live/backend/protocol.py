@@ -28,7 +28,10 @@ class Backend(Protocol):
         """
 
     async def give(self, command: RunCommand) -> CommandAnswer:
-        """Give a command and wait for its answer; raises `RefusedError`, `BackendGoneError` or `SupersededError`."""
+        """Give a command and wait for its answer; raises `RefusedError`, `BackendGoneError` or `SupersededError`.
+
+        Another may be given before that; they are carried out in the order in which they were given.
+        """
         ...
 
     async def status(self) -> BackendStatus:

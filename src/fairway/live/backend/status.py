@@ -85,7 +85,8 @@ class BackendStatus:
 
     `instance` names the process that answers: another one, after what runs the jobs was started again. `epoch` is that
     of the newest controller. `runs` are all that were not forgotten, `former` the jobs whose runs are forgotten but
-    which are not retired, and `last_lease` the highest number of a lease that is remembered.
+    which are not retired, and `last_lease` the highest number of a lease that is remembered. `caveats` say, each in a
+    sentence, what the machine does not offer of what jobs are kept apart and ended with.
     """
 
     instance: str
@@ -95,3 +96,4 @@ class BackendStatus:
     former: tuple[str, ...] = ()
     last_lease: int = 0
     draining: bool = False
+    caveats: tuple[str, ...] = ()

@@ -37,15 +37,19 @@ from fairway.live.local.agent_messages import (
     Drain,
     Greeting,
     Hello,
+    Ping,
     Shutdown,
     reply_document,
 )
+from fairway.live.local.containment import Containment
 from fairway.live.local.frames import SOCKET, encoded, listening_socket, read_message
 from fairway.live.local.identity import ProcessIdentity, open_process
 from fairway.live.local.keepers import KeeperProcesses
+from fairway.live.local.nurseries import Nursery
 from fairway.live.local.run_table import RunTable
 
 _TICK_SECONDS = 0.05
+_ENDING_SECONDS = 2.0
 _MOST_UNREAD = 8 * 2**20
 _LOG = logging.getLogger(__name__)
 
@@ -63,14 +67,18 @@ class Agent:
     def __init__(self, directory: Path, accelerators: list[Accelerator], *, time_scale: float = 1.0) -> None:
         self._directory, self._time_scale = directory, time_scale
         self._connections: set[_Connection] = set()
+        self._conversations: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
+        self._nursery = Nursery(directory, self._tick)
+        containment = Containment.found(directory)
         self._runs = RunTable(
             directory,
             accelerators,
             emit=self._push,
-            keepers=KeeperProcesses(self._watch),
+            keepers=KeeperProcesses(self._watch, self._nursery, containment),
             time_scale=time_scale,
             instance=str(os.getpid()),
+            containment=containment,
         )
 
     async def serve(self) -> None:
@@ -89,7 +97,11 @@ class Agent:
             server.close()
             for connection in list(self._connections):
                 connection.writer.close()
+            if self._conversations:  # each ends when its connection does; one that were cancelled would log an error
+                await asyncio.wait(self._conversations, timeout=_ENDING_SECONDS)
             (self._directory / SOCKET).unlink(missing_ok=True)
+            self._runs.close(_ENDING_SECONDS)
+            self._nursery.close()
 
     def _tick(self) -> None:
         try:
@@ -100,6 +112,10 @@ class Agent:
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = _Connection(writer)
         self._connections.add(connection)
+        conversation = asyncio.current_task()
+        assert conversation is not None
+        self._conversations.add(conversation)
+        conversation.add_done_callback(self._conversations.discard)
         try:
             if not _is_ours(writer):
                 return
@@ -139,6 +155,8 @@ class Agent:
         match request:
             case AskStatus():
                 return self._runs.status()
+            case Ping():
+                return Acknowledged()
             case Drain():
                 self._runs.drain(on=request.on)
             case Shutdown():

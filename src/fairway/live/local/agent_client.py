@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -26,10 +27,15 @@ from fairway.live.local.agent_messages import (
     Drain,
     Greeting,
     Hello,
+    Ping,
     Shutdown,
     read_reply,
 )
 from fairway.live.local.frames import connected_socket, encoded, read_message
+
+SILENT_SECONDS = 10.0
+"""An agent that does not answer for so long counts as lost. What it is asked takes milliseconds, or as long as a busy
+disk needs for a small file."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,8 +44,21 @@ class AgentGoneError(FairwayError):
     """The agent cannot be reached; what was asked of it may have been done or not, and can be asked again."""
 
 
+class AgentSilentError(AgentGoneError):
+    """The process of the agent is there and does not answer, as if it were stopped; it may answer again some day."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the agent lives but has not answered for {SILENT_SECONDS:g} s; jobs run on, and it is used again when it "
+            "answers"
+        )
+
+
 class AgentClient:
-    """One connection; made by `connect`. After it broke, make another and ask for the `status`."""
+    """One connection; made by `connect`. After it broke, make another and ask for the `status`.
+
+    `silence` says so where it was broken off because the agent did not answer.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -48,12 +67,15 @@ class AgentClient:
         self._reports: asyncio.Queue[BackendReport | None] = asyncio.Queue()
         self._listening = asyncio.create_task(self._listen())
         self.gone = False
+        self.silence: str | None = None
 
     @classmethod
     async def connect(cls, directory: Path, epoch: int | None) -> tuple[AgentClient, Greeting]:
         """Connect as the controller of this epoch, or, without one, to look only; also gives how things stand."""
         try:
             reader, writer = await asyncio.open_unix_connection(sock=connected_socket(directory))
+        except BlockingIOError:  # as many connections wait for it as the system lets wait
+            raise AgentSilentError from None
         except OSError as error:
             raise AgentGoneError(f"no agent answers in {directory}: {error.strerror or error}") from None
         client = cls(reader, writer)
@@ -73,6 +95,10 @@ class AgentClient:
         """Everything that a controller has to know to take over."""
         status: BackendStatus = await self._ask(AskStatus())
         return status
+
+    async def ping(self) -> None:
+        """Wait for a sign of life; raises `AgentSilentError` where there is none in time."""
+        await self._ask(Ping())
 
     async def drain(self, *, on: bool = True) -> None:
         """Let the agent take no new runs, or take them again."""
@@ -102,9 +128,15 @@ class AgentClient:
         number = next(self._numbers)
         answer = self._open[number] = asyncio.get_running_loop().create_future()
         try:
-            self._writer.write(encoded({"id": number, **REQUESTS.document_of(request)}))
-            await self._writer.drain()
-            content = await answer
+            async with asyncio.timeout(SILENT_SECONDS):
+                self._writer.write(encoded({"id": number, **REQUESTS.document_of(request)}))
+                await self._writer.drain()
+                content = await answer
+        except TimeoutError:
+            silent = AgentSilentError()
+            self.silence = str(silent)
+            self._writer.transport.abort()  # what it answers later is not waited for: a new connection asks again
+            raise silent from None
         except ConnectionError:
             raise AgentGoneError("the agent is gone") from None
         finally:
@@ -138,7 +170,8 @@ def start_agent(
     command = [sys.executable, "-m", "fairway.live.local.agent", "--directory", str(directory)]
     command += ["--emulate", emulate] if emulate else []
     command += ["--time-scale", str(time_scale)]
-    with (directory / "agent.log").open("ab") as log:
+    with os.fdopen(os.open(directory / "agent.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as log:
+        (directory / "agent.log").chmod(0o600)
         agent = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
         )

@@ -42,6 +42,13 @@ class AskStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class Ping:
+    """Give a sign of life."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+
+@dataclass(frozen=True, slots=True)
 class Drain:
     """Take no new runs, or take them again; what runs goes on."""
 
@@ -70,16 +77,23 @@ class Acknowledged:
     """The answer where there is nothing to say but that it is done."""
 
 
-AgentRequest: TypeAlias = RunCommand | Hello | AskStatus | Drain | Shutdown
+AgentRequest: TypeAlias = RunCommand | Hello | AskStatus | Ping | Drain | Shutdown
 AgentReply: TypeAlias = CommandAnswer | Greeting | BackendStatus | Acknowledged
 
 REQUESTS: Codec[AgentRequest] = Codec(
-    "command", {"hello": Hello, "ask-status": AskStatus, "drain": Drain, "shutdown": Shutdown, **COMMAND_KINDS}
+    "command",
+    {"hello": Hello, "ask-status": AskStatus, "drain": Drain, "shutdown": Shutdown, **COMMAND_KINDS, "ping": Ping},
 )
 _REPLIES: dict[type, TypeAdapter[Any]] = {
     kind: TypeAdapter(kind) for kind in (CommandAnswer, Greeting, BackendStatus, Acknowledged)
 }
-_REPLY_TO: dict[type, type] = {Hello: Greeting, AskStatus: BackendStatus, Drain: Acknowledged, Shutdown: Acknowledged}
+_REPLY_TO: dict[type, type] = {
+    Hello: Greeting,
+    AskStatus: BackendStatus,
+    Ping: Acknowledged,
+    Drain: Acknowledged,
+    Shutdown: Acknowledged,
+}
 
 
 def reply_document(reply: AgentReply) -> Any:

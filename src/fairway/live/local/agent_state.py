@@ -1,6 +1,8 @@
 """What an agent must not forget when it is killed: the runs it has accepted, and the leases that are over.
 
-One small file, replaced as a whole. It says what was wanted; what became of it is in the directories of the runs.
+One small file, replaced as a whole. It says what was wanted; what became of it is in the directories of the runs. That
+it outlives the agent needs no wait for the disk. When the machine stops, all runs stop with it, and the controller asks
+for what is missing; so a copy that is synced every now and then is enough, for the case that the file itself was torn.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from typing import Any
 from fairway.errors import InputError
 from fairway.live.backend.status import OutcomeKind, RunOutcome, RunState
 from fairway.live.durable_file import read_json, write_json
+from fairway.live.untrusted_file import UntrustedFileError, read_regular
 
 _VERSION = 1
+_MOST_BYTES = 64 * 2**20
 
 
 @dataclass(slots=True)
@@ -61,7 +65,9 @@ class AgentState:
 
     @classmethod
     def load(cls, path: Path) -> AgentState:
-        """From its file; nothing has happened where there is none."""
+        """From its file, or from the synced copy if that was torn; nothing has happened where there is none."""
+        if _is_torn(path) and _synced(path).exists():
+            path = _synced(path)
         if not path.exists():
             return cls()
         content = read_json(path)
@@ -71,8 +77,13 @@ class AgentState:
         return cls(**content, runs=runs)
 
     def save(self, path: Path) -> None:
-        """To its file, on disk when this returns."""
-        write_json(path, {"version": _VERSION, **asdict(self)})
+        """To its file, for other processes."""
+        write_json(path, {"version": _VERSION, **asdict(self)}, durable=False)
+
+    def save_synced(self, path: Path) -> None:
+        """To its file and to the copy, which is on disk when this returns."""
+        write_json(_synced(path), {"version": _VERSION, **asdict(self)})
+        self.save(path)
 
     def find(self, lease: int, job: str) -> RunRecord | None:
         """The run of a job under a lease."""
@@ -96,3 +107,15 @@ class AgentState:
             and run.lease != lease
             and (run.job == job or (run.accelerator == accelerator and wanted & set(run.workers)))
         ]
+
+
+def _synced(path: Path) -> Path:
+    return path.with_suffix(f".synced{path.suffix}")
+
+
+def _is_torn(path: Path) -> bool:
+    """Whether the machine stopped before the content of the file was on disk: it has none, or zeros only."""
+    try:
+        return path.exists() and not (read_regular(path, _MOST_BYTES) or b"").strip(b"\0")
+    except UntrustedFileError:
+        return False

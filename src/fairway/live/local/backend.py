@@ -17,13 +17,14 @@ from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.registry import MakeBackend
 from fairway.live.backend.reports import BackendReport, Connected, Disconnected, Superseded
 from fairway.live.backend.status import BackendStatus
-from fairway.live.local.agent_client import AgentClient, AgentGoneError, start_agent
+from fairway.live.local.agent_client import AgentClient, AgentGoneError, AgentSilentError, start_agent
 from fairway.live.local.agent_messages import SUPERSEDED, Greeting
 from fairway.live.local.log_files import log_path, read_log
 from fairway.live.local.programs import refuse_what_cannot_run
 
 _BACK_OFF = BackOff(0.1, 5.0)
 _ENDING_SECONDS = 10.0
+_PING_SECONDS = 2.0
 
 _started: list[tuple[Path, subprocess.Popen[bytes]]] = []
 """The agents that this process has started, each with its directory. They outlive the backend that did; they are
@@ -58,15 +59,18 @@ class LocalBackend:
             failures = 0
             self._client = client
             report(Connected(status))
+            watching = asyncio.create_task(_watched(client))
             try:
                 async for happened in client.reports():
                     report(happened)
             finally:
                 self._client = None
+                watching.cancel()
                 await client.close()
             if self._closed:
                 return
-            report(Disconnected("the agent is gone; its jobs run on, and it is started again"))
+            silent = client.silence
+            report(Disconnected(silent or "the agent is gone; its jobs run on, and it is started again"))
 
     async def give(self, command: RunCommand) -> CommandAnswer:
         """Give a command to the agent."""
@@ -111,6 +115,8 @@ class LocalBackend:
     async def _connected(self, epoch: int) -> tuple[AgentClient, BackendStatus]:
         try:
             client, greeting = await AgentClient.connect(self._directory, epoch)
+        except AgentSilentError:
+            raise  # it holds the directory, so that no other can take its place
         except AgentGoneError:
             await self._start()
             client, greeting = await AgentClient.connect(self._directory, epoch)
@@ -138,6 +144,15 @@ class LocalBackend:
             start_agent, self._directory, emulate=self._emulate, time_scale=self._time_scale
         )
         _started.append((self._directory, agent))
+
+
+async def _watched(client: AgentClient) -> None:
+    """Ask for a sign of life again and again; the connection is broken off when there is none."""
+    with suppress(AgentGoneError):
+        while True:
+            await asyncio.sleep(_PING_SECONDS)
+            with suppress(RefusedError):  # an answer, too
+                await client.ping()
 
 
 _MADE: MakeBackend = LocalBackend

@@ -76,13 +76,13 @@ def listening_socket(directory: Path) -> socket.socket:
 
 
 def connected_socket(directory: Path) -> socket.socket:
-    """A controller's end; raises `OSError` where no agent listens."""
+    """A controller's end; raises `OSError` where no agent listens, and `BlockingIOError` where one takes nothing in."""
     connecting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connecting.setblocking(False)
     try:
         with _short_path(directory) as path:
             connecting.connect(path)
     except BaseException:
         connecting.close()
         raise
-    connecting.setblocking(False)
     return connecting

@@ -107,20 +107,17 @@ def send_signal(identity: ProcessIdentity, number: signal.Signals) -> bool:
     return True
 
 
-def kill_remains(keeper: ProcessIdentity, mark: str, patience: float = 5.0) -> bool:
-    """Kill what a dead keeper left behind: its session, and whatever carries `mark` in its environment.
+def kill_remains(keeper: ProcessIdentity | None, mark: str, patience: float = 1.0) -> bool:
+    """Kill a keeper and what it left behind: its session, and whatever carries `mark` in its environment.
 
     The number of a session cannot be given away while the session has members. Returns whether all are gone.
     """
-    if keeper.boot != boot():
+    if keeper is not None and keeper.boot != boot():
         return True
     deadline = time.monotonic() + patience
     while True:
-        leader = process_row(keeper.pid)
-        ours = leader is None or leader.start == keeper.start
-        found = [
-            row for row in process_table() if (ours and row.session == keeper.pid) or _carries(row.pid, mark.encode())
-        ]
+        session = None if keeper is None else _session_of(keeper)
+        found = [row for row in process_table() if row.session == session or _carries(row.pid, mark.encode())]
         if not found:
             return True
         if time.monotonic() > deadline:
@@ -128,6 +125,12 @@ def kill_remains(keeper: ProcessIdentity, mark: str, patience: float = 5.0) -> b
         for row in found:
             send_signal(ProcessIdentity(row.pid, row.start, boot()), signal.SIGKILL)
         time.sleep(0.01)
+
+
+def _session_of(keeper: ProcessIdentity) -> int | None:
+    """The session that a keeper leads or has led; None where its number belongs to another process now."""
+    leader = process_row(keeper.pid)
+    return keeper.pid if leader is None or leader.start == keeper.start else None
 
 
 def _carries(pid: int, mark: bytes) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import select
 import shutil
 import signal
@@ -25,11 +26,15 @@ from pathlib import Path
 from typing import IO
 
 from fairway.live.backend.channel import STOPPED
+from fairway.live.local.containment import group_at, most_processes
 from fairway.live.local.identity import any_process, identify, process_table
+from fairway.live.local.job_user import JobUser
+from fairway.live.local.log_files import open_log
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
+from fairway.live.untrusted_file import UntrustedFileError
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
+_PARENT_DEATH_SIGNAL = 1
+CHILD_SUBREAPER = 36
 _LOOK_SECONDS = 0.05
 """How often to look while waiting for groups to become empty, of which no signal tells."""
 
@@ -53,7 +58,9 @@ class Keeper:
         self._stage = "running"
         self._deadline: float | None = None
         self._failed = self._terminated = self._killed = False
-        self._told = self._shut_down = False
+        self._told = self._shut_down = self._at_once = False
+        self._group = group_at(order.groups)
+        self._user = None if order.user is None else JobUser(**order.user)
         self._reader, self._writer = os.pipe()
         for end in (self._reader, self._writer):
             os.set_blocking(end, False)
@@ -63,6 +70,7 @@ class Keeper:
         logs: list[IO[bytes]] = []
         try:
             logs = self._open_logs()
+            self._group.make()
             lease = self._files.lease()
             if lease is None or lease.stop is None:
                 self._set_up(logs[0])
@@ -96,22 +104,27 @@ class Keeper:
         def told(number: int, _: object) -> None:
             self._told = True
             self._shut_down |= number == signal.SIGTERM
+            self._at_once |= number == signal.SIGUSR2
 
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGUSR1):
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, told)
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)  # not SIG_IGN, which the job would inherit
         # What a rank starts and leaves behind comes to the keeper, which reaps it, and kills it in the end.
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        prctl(CHILD_SUBREAPER, 1)
 
     def _open_logs(self) -> list[IO[bytes]]:
         logs: list[IO[bytes]] = []
         try:
             for rank, name in enumerate(self._order.logs):
-                log = Path(name).open("ab", buffering=0)  # noqa: SIM115 - they are closed in `run`
-                log.write(f"=== {self._order.title}, rank {rank} of {len(self._order.logs)} ===\n".encode())
+                log = os.fdopen(open_log(Path(name)), "ab", buffering=0)
                 logs.append(log)
+                if self._user is not None:  # who opens /dev/stdout opens this file; its directory stays closed
+                    os.fchown(log.fileno(), self._user.uid, self._user.gid)
+                log.write(f"=== {self._order.title}, rank {rank} of {len(self._order.logs)} ===\n".encode())
+        except UntrustedFileError as error:
+            raise _CannotStartError(f"log: {error}; move it away, so that a new one can be made") from None
         except OSError as error:
             raise _CannotStartError(f"log {error.filename}: {error.strerror}") from None
         return logs
@@ -134,12 +147,23 @@ class Keeper:
 
     def _spawn(self, run: str | list[str], additions: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
         environment = {**self._order.environment, **additions}
-        if self._order.workdir is not None and not Path(self._order.workdir).is_dir():
-            raise _CannotStartError(f"workdir {self._order.workdir}: no such directory")
+        workdir = self._order.workdir
+        if workdir is not None and self._user is None and not Path(workdir).is_dir():
+            raise _CannotStartError(f"workdir {workdir}: no such directory")
         keeper = os.getpid()
 
-        def die_with_keeper() -> None:
-            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        def become_the_job() -> None:
+            self._group.enter()
+            if not self._group.paths:  # the next best: it counts all processes of a user, and none of root
+                _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+                with suppress(OSError, ValueError):
+                    resource.setrlimit(resource.RLIMIT_NPROC, (most_processes(), hard))
+            if self._user is not None:
+                self._user.become()
+                with suppress(OSError):  # the job finds out itself, when it saves
+                    Path(environment["FAIRWAY_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
+                os.chdir(workdir or "/")
+            prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)  # last, since a change of the user takes the wish back
             if os.getppid() != keeper:  # it died before the system knew of the wish
                 os._exit(STOPPED)
 
@@ -149,11 +173,14 @@ class Keeper:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                cwd=self._order.workdir,
+                cwd=workdir if self._user is None else "/",
                 env=environment,
                 process_group=0,
-                preexec_fn=die_with_keeper,  # noqa: PLW1509 - a keeper has one thread
+                preexec_fn=become_the_job,  # noqa: PLW1509 - a keeper has one thread
             )
+        except subprocess.SubprocessError:
+            who = "" if self._user is None else f" by user '{self._user.name}'"
+            raise _CannotStartError(f"workdir {workdir}: cannot be entered{who}") from None
         except (OSError, ValueError) as error:
             command = run if isinstance(run, str) else run[0]
             raise _CannotStartError(f"command '{command}': {getattr(error, 'strerror', None) or error}") from None
@@ -189,17 +216,18 @@ class Keeper:
                 if code and self._first is None:
                     self._first = rank
         ranks = {process.pid for process in self._ranks}
-        for pid in _children(os.getpid()) - ranks:
+        for pid in children_of(os.getpid()) - ranks:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
 
     def _ask(self) -> None:
         """The agent has changed the lease, or the machine is to stop."""
         lease = self._files.lease()
-        wish = lease.stop if lease is not None else "now"
+        wish = lease.stop if lease is not None and not self._at_once else "now"
         if wish is None and self._shut_down and lease is not None:
             wish = "save"  # the machine goes down and takes the agent with it, so the notice has to come from here
-            self._files.write_lease(replace(lease, stop=wish))
+            with suppress(OSError):  # a job that does not hear of it is terminated when its time is over
+                self._files.write_lease(replace(lease, stop=wish))
         if wish is None:
             return
         if self._asked is None:
@@ -244,23 +272,28 @@ class Keeper:
                 os.killpg(process.pid, number)
 
     def _groups_alive(self) -> bool:
+        if self._group.paths and self._group.is_empty():
+            return False  # which is found out much faster than by looking at all processes
         groups = {process.pid for process in self._ranks}
         return any_process(lambda row: row.group in groups)
 
     def _end_everything(self) -> None:
         """Kill what has left its group, and reap all."""
         self._signal(signal.SIGKILL)
+        while not self._group.kill():
+            print("processes of the run cannot be killed; it is tried again", flush=True)
         while True:
-            for pid in _children(os.getpid()):
+            for pid in children_of(os.getpid()):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             try:
                 os.waitpid(-1, 0)
             except ChildProcessError:
+                self._group.remove()
                 return
 
 
-def _children(parent: int) -> set[int]:
+def children_of(parent: int) -> set[int]:
     """The children of a process, dead ones too."""
     with suppress(OSError):
         return {int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()}
@@ -270,7 +303,8 @@ def _children(parent: int) -> set[int]:
 _LIBC = ctypes.CDLL(None)
 
 
-def _prctl(option: int, value: int) -> None:
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process."""
     _LIBC.prctl(option, value, 0, 0, 0)
 
 

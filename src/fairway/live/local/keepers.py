@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from fairway.live.backend.channel import LeaseState
-from fairway.live.local.identity import ProcessIdentity, kill_remains, send_signal
+from fairway.live.local.containment import Containment, group_at
+from fairway.live.local.identity import ProcessIdentity, kill_remains, process_row, send_signal
+from fairway.live.local.nurseries import Forked, Nursery
 from fairway.live.local.run_files import RunFiles
 
 
@@ -47,7 +50,7 @@ class Keepers(Protocol):
         """Give notice: with `save` after a checkpoint, otherwise at once. The keeper sees to the rest."""
 
     def clear_up(self, files: RunFiles) -> bool:
-        """Kill what a dead keeper left behind; whether all of it is gone."""
+        """Kill what a keeper left behind, and the keeper itself if it still lives; whether all of it is gone."""
         ...
 
 
@@ -56,9 +59,16 @@ class KeeperProcesses:
     """Keepers as processes of this machine; `watch_process` is called with those whose end matters."""
 
     watch_process: Callable[[ProcessIdentity], None] = lambda _: None
+    nursery: Nursery | None = None
+    containment: Containment = field(default_factory=Containment)
 
-    def start(self, files: RunFiles) -> subprocess.Popen[bytes]:
+    def start(self, files: RunFiles) -> subprocess.Popen[bytes] | Forked:
         """Set a keeper on a run that was prepared; one that is kept already is left alone."""
+        forked = None if self.nursery is None else self.nursery.start(files.directory)
+        return self.spawn(files) if forked is None else forked
+
+    def spawn(self, files: RunFiles) -> subprocess.Popen[bytes]:
+        """Do so with an interpreter of its own, which takes longer to begin."""
         with (files.directory / "keeper.log").open("ab") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", "fairway.live.local.keeper", str(files.directory)],
@@ -74,9 +84,14 @@ class KeeperProcesses:
         return keeper_of(files) is not None
 
     def is_alive(self, files: RunFiles) -> bool:
-        """Whether the keeper of the run lives."""
+        """Whether the keeper of the run lives; one that its job has stopped goes on."""
         keeper = keeper_of(files)
-        return keeper is not None and keeper.alive
+        if keeper is None or not keeper.alive:
+            return False
+        row = process_row(keeper.pid)
+        if row is not None and row.state == "T":
+            send_signal(keeper, signal.SIGCONT)
+        return True
 
     def watch(self, files: RunFiles) -> None:
         """Let the agent look again as soon as the keeper ends."""
@@ -86,21 +101,34 @@ class KeeperProcesses:
 
     def ask_to_stop(self, files: RunFiles, *, save: bool) -> None:
         """Give notice: with `save` after a checkpoint, otherwise at once. The keeper sees to the rest."""
-        write_notice(files, save=save)
         keeper = keeper_of(files)
+        how = signal.SIGUSR1
+        try:
+            write_notice(files, save=save)
+        except OSError:  # on a full disk there is no room for a notice, but the wish to stop need not wait for some
+            if keeper is None:
+                raise
+            how = signal.SIGTERM if save else signal.SIGUSR2
         if keeper is not None:
-            send_signal(keeper, signal.SIGUSR1)
+            send_signal(keeper, how)
+            send_signal(keeper, signal.SIGCONT)  # a stopped keeper would not hear of it
 
     def clear_up(self, files: RunFiles) -> bool:
-        """Kill what a dead keeper left behind; whether all of it is gone."""
-        keeper = keeper_of(files)
-        return keeper is None or kill_remains(keeper, f"FAIRWAY_RUN_DIR={files.directory}")
+        """Kill what a keeper left behind, and the keeper itself if it still lives; whether all of it is gone."""
+        keeper, order = keeper_of(files), files.order()
+        group = self.containment.group_of(files.directory.name) if order is None else group_at(order.groups)
+        # The keeper first, which is not in the group, and what it has started before there was one.
+        gone = kill_remains(keeper, files.mark) and group.kill()
+        group.remove()
+        return gone
 
 
 def keeper_of(files: RunFiles) -> ProcessIdentity | None:
     """Which process keeps the run, dead or alive; None if no keeper has claimed it yet."""
     claim = files.claimed_by()
-    return ProcessIdentity.of(claim) if claim else None
+    with suppress(KeyError, TypeError, ValueError):
+        return ProcessIdentity.of(claim) if claim else None
+    return None
 
 
 def write_notice(files: RunFiles, *, save: bool) -> str:
@@ -108,10 +136,5 @@ def write_notice(files: RunFiles, *, save: bool) -> str:
     lease = files.lease() or LeaseState(0)
     wish = "save" if save and lease.stop != "now" else "now"
     if lease.stop != wish:
-        try:
-            files.write_lease(replace(lease, stop=wish))
-        except OSError:  # the disk is full, perhaps of what this very job writes
-            if wish != "now":
-                raise
-            files.lease_path.unlink(missing_ok=True)  # a run without a lease has to stop at once
+        files.write_lease(replace(lease, stop=wish))
     return wish

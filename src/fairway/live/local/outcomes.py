@@ -8,21 +8,32 @@ from pathlib import Path
 
 from fairway.live.backend.channel import STOPPED, RankProgress
 from fairway.live.backend.status import OutcomeKind, RunOutcome
+from fairway.live.local.identity import boot
+from fairway.live.local.keepers import keeper_of
 from fairway.live.local.run_files import RunExit, RunFiles
+from fairway.live.untrusted_file import UntrustedFileError, read_regular
 
 
 def outcome_of(files: RunFiles, ranks: int) -> RunOutcome:
     """How a run ended whose keeper is gone."""
-    told = files.progress(ranks)
+    try:
+        told = files.progress(ranks)
+    except UntrustedFileError as error:
+        return unfit(files, error)
     steps = sum(one.step for one in told) if told else None
     saved, started = checkpoint_step(told), files.started()
     ended = files.exit()
     if ended is None:
-        if files.claimed_by() is None:
+        keeper = keeper_of(files)
+        if not files.directory.is_dir():
+            return RunOutcome(OutcomeKind.FAILED, reason="the directory of its run was removed", started=started)
+        if keeper is None:
             said = _last_line(files.directory / "keeper.log")
             return RunOutcome(OutcomeKind.FAILED_TO_START, reason=f"the keeper did not start: {said}")
-        why = "its keeper was killed, and the job with it"
-        return RunOutcome(OutcomeKind.LOST, reason=why, steps=steps, checkpoint_step=saved, started=started)
+        kind, why = OutcomeKind.LOST, "the machine was restarted, and the job with it"
+        if keeper.boot == boot():  # whoever killed it cannot be told from the job, which could go on so for ever
+            kind, why = OutcomeKind.FAILED, "its keeper was killed, and the job with it"
+        return RunOutcome(kind, reason=why, steps=steps, checkpoint_step=saved, started=started)
     if ended.error is not None and ended.asked is None:
         return RunOutcome(OutcomeKind.FAILED_TO_START, reason=ended.error, ended=ended.time)
     code = ended.codes[ended.first] if ended.first is not None else 0
@@ -31,6 +42,19 @@ def outcome_of(files: RunFiles, ranks: int) -> RunOutcome:
     if ended.codes and started is None:  # it ran, but there was no room on the disk to say since when
         started = ended.time
     return RunOutcome(kind, code, reason, ended.killed, steps, saved, started, ended.time)
+
+
+def unfit(files: RunFiles, error: UntrustedFileError) -> RunOutcome:
+    """How a run ended that has written what cannot be read: its job has failed, whatever its exit code."""
+    ended = files.exit()
+    reason = f"{error}; the job has written it, and was ended for it"
+    return RunOutcome(
+        OutcomeKind.FAILED,
+        reason=reason,
+        killed=ended is not None and ended.killed,
+        started=files.started(),
+        ended=None if ended is None else ended.time,
+    )
 
 
 def _judged(ended: RunExit, code: int, left_early: bool) -> tuple[OutcomeKind, str]:
@@ -60,6 +84,6 @@ def checkpoint_step(told: list[RankProgress] | None) -> int | None:
 
 
 def _last_line(path: Path) -> str:
-    with suppress(OSError, IndexError):
-        return path.read_text(errors="replace").strip().splitlines()[-1]
+    with suppress(OSError, IndexError, UntrustedFileError):
+        return (read_regular(path) or b"").decode(errors="replace").strip().splitlines()[-1]
     return "it said nothing"

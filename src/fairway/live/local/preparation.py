@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from fairway.live.backend.commands import StartRun
 from fairway.live.backend.environment import common_environment, rank_environments
 from fairway.live.backend.status import RunState
 from fairway.live.local.agent_state import RunRecord
+from fairway.live.local.containment import Containment
+from fairway.live.local.job_user import JobUser
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles, RunOrder
 
@@ -32,10 +34,11 @@ class RunPreparation:
     directory: Path
     outside: Mapping[str, str]
     time_scale: float = 1.0
+    containment: Containment = field(default_factory=Containment)
 
     def make_directories(self) -> None:
-        """Have room for runs, logs and checkpoints, for the owner only."""
-        for part in ("runs", "logs", "checkpoints"):
+        """Have room for runs, their channels, logs and checkpoints, for the owner only."""
+        for part in ("runs", "channels", "logs", "checkpoints"):
             (self.directory / part).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def files_of(self, run: RunRecord) -> RunFiles:
@@ -45,11 +48,17 @@ class RunPreparation:
     def prepared(self, command: StartRun, accelerators: Sequence[Accelerator], *, now: float) -> RunRecord:
         """Make a run that waits for its accelerators; refuses directories that cannot be written."""
         job, program = command.job, command.program
+        user = None if program.user is None else _user_named(program.user)
         checkpoints = Path(program.checkpoint_directory or self.directory / "checkpoints" / job).absolute()
         logs = [log_path(self.directory, job, rank) for rank in range(len(accelerators))]
-        for directory, what in ((checkpoints, "checkpoint directory"), (logs[0].parent, "log directory")):
+        needed = {"log directory": logs[0].parent}
+        if user is None or program.checkpoint_directory is None:  # what a user names, only that user makes
+            needed["checkpoint directory"] = checkpoints
+        for what, directory in needed.items():
             if problem := _cannot_write(directory):
                 raise RefusedError(Refusal.CANNOT_START, f"{what} {problem}")
+        if user is not None and program.checkpoint_directory is None:
+            self._give(checkpoints, user)
         run = RunRecord(
             lease=command.lease,
             job=job,
@@ -75,9 +84,9 @@ class RunPreparation:
             workdir=program.workdir,
             environment=common_environment(
                 command,
-                self.outside,
+                self.outside if user is None else user.environment(self.outside),
                 master=(_LOOPBACK, _free_port()),
-                run_directory=files.directory,
+                run_directory=files.channel.directory,
                 checkpoint_directory=checkpoints,
                 emulated=run.emulated,
             ),
@@ -85,19 +94,38 @@ class RunPreparation:
             logs=[str(log) for log in logs],
             checkpoint_seconds=program.checkpoint_seconds,
             grace_seconds=program.grace_seconds,
+            user=None if user is None else asdict(user),
+            groups=[str(path) for path in self.containment.group_of(run.directory).paths],
         )
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.channel.directory.mkdir(mode=0o700, exist_ok=True)
+        if user is not None:
+            self._give(files.channel.directory, user)
         if files.order() is None:  # what is there already stays
             files.write_order(order)
         pace = self.pace(run, command.steps_per_second)
         files.write_lease(LeaseState(command.lease, command.until, command.expires, pace=pace))
         return run
 
+    def _give(self, directory: Path, user: JobUser) -> None:
+        """Let a directory belong to a user, who may pass through those above it."""
+        os.chown(directory, user.uid, user.gid, follow_symlinks=False)
+        directory.chmod(0o700)
+        for above in (self.directory, directory.parent):
+            above.chmod(0o711)
+
     def pace(self, run: RunRecord, steps_per_second: float | None) -> float | None:
         """How fast each rank of an emulated run may go, on the wall clock."""
         if not run.emulated or steps_per_second is None:
             return None
         return steps_per_second * self.time_scale / len(run.workers)
+
+
+def _user_named(name: str) -> JobUser:
+    try:
+        return JobUser.named(name)
+    except (KeyError, PermissionError) as error:
+        raise RefusedError(Refusal.CANNOT_START, f"user '{name}': {error.args[-1]}") from None
 
 
 def _cannot_write(path: Path) -> str | None:

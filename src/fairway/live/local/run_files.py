@@ -1,28 +1,35 @@
-"""The directory of a run on this machine: the job's channel, and beside it what agent and keeper tell each other.
+"""The directory of a run on this machine: what agent and keeper tell each other; the channel of its job is elsewhere.
 
-A run is one attempt of one job under a lease. To the files of the channel (`fairway.live.backend.channel`) it adds:
+A run is one attempt of one job under a lease. Its directory, `runs/RUN`, is for agent and keeper only:
 
     order.json       agent    what to run; never changes
+    lease.json       agent    the lease as it stands, which agent and keeper go by; the job has a copy in its channel
     claim.json       keeper   which process keeps the run; the first keeper writes it, and no keeper after
     ranks.json       keeper   that the job's processes have started
     exit.json        keeper   how it ended
 
-Files outlive the agent and the keeper, which a connection would not.
+The job is given `channels/RUN` (`fairway.live.backend.channel`); how the run stands is known without it. Files
+outlive the agent and the keeper, which a connection would not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from fairway.live.backend.channel import RunChannel
+from fairway.live.backend.channel import LeaseState, RankProgress, RunChannel
 from fairway.live.durable_file import create_json, read_json, write_json
 
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """What a keeper runs. `run` is text for a shell, or a command and its arguments; `ranks` what each rank adds."""
+    """What a keeper runs. `run` is text for a shell, or a command and its arguments; `ranks` what each rank adds.
+
+    `groups` are the control groups that all its processes are put into, `user` is as whom they run (`JobUser`).
+    """
 
     job: str
     lease: int
@@ -35,6 +42,8 @@ class RunOrder:
     logs: list[str]
     checkpoint_seconds: float
     grace_seconds: float
+    groups: list[str] = field(default_factory=list)
+    user: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +64,76 @@ class RunExit:
     killed: bool = False
     time: float = 0.0
 
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> RunExit:
+        """From the object that was written to a file; raises if that is nonsense."""
+        ended = cls(**content)
+        if not all(isinstance(code, int) for code in ended.codes):
+            raise TypeError("exit codes that are none")
+        if ended.first is not None:
+            ended.codes[ended.first]  # raises where there is no such rank
+        return replace(ended, time=float(ended.time))
+
 
 @dataclass(frozen=True, slots=True)
-class RunFiles(RunChannel):
+class RunFiles:
     """The directory of a run, as agent and keeper see it."""
 
+    directory: Path
+
+    @property
+    def channel(self) -> RunChannel:
+        """What the job sees of it."""
+        return RunChannel(self.directory.parents[1] / "channels" / self.directory.name)
+
+    @property
+    def mark(self) -> str:
+        """What processes of the run carry in their environment, unless they have removed it."""
+        return f"FAIRWAY_RUN_DIR={self.channel.directory}"
+
+    def write_lease(self, lease: LeaseState) -> None:
+        """For agent and keeper; not synced, since the agent writes it again when it comes back.
+
+        A job whose channel cannot be written, such as because it has removed it, goes without its copy.
+        """
+        write_json(self.directory / "lease.json", asdict(lease), durable=False)
+        with suppress(OSError):
+            owner = self.channel.directory.lstat()
+            self.channel.write_lease(lease, owner=(owner.st_uid, owner.st_gid))
+
+    def lease(self) -> LeaseState | None:
+        """The lease as it stands."""
+        content = read_json(self.directory / "lease.json")
+        with suppress(KeyError, OverflowError, TypeError, ValueError):
+            return LeaseState.of(content) if content else None
+        return None
+
+    def write_progress(self, progress: RankProgress) -> None:
+        """As the job would."""
+        self.channel.write_progress(progress)
+
+    def progress(self, ranks: int) -> list[RankProgress] | None:
+        """How far the ranks are, by the job's own words; raises `UntrustedFileError`."""
+        return self.channel.progress(ranks)
+
+    def is_cooperative(self, ranks: int) -> bool:
+        """Whether a rank has told how far it is."""
+        return self.channel.is_cooperative(ranks)
+
     def write_order(self, order: RunOrder) -> None:
-        """For the agent, before anything is started."""
-        write_json(self.directory / "order.json", asdict(order))
+        """For the agent, before anything is started; not synced, since a machine that stops takes the run with it."""
+        write_json(self.directory / "order.json", asdict(order), durable=False)
 
     def order(self) -> RunOrder | None:
         """What to run."""
         content = read_json(self.directory / "order.json")
-        return RunOrder(**content) if content else None
+        with suppress(TypeError):
+            return RunOrder(**content) if content else None
+        return None
 
     def claim(self, keeper: Mapping[str, Any]) -> bool:
         """For a keeper: True for the first one only. A run is never run twice, because this is never taken back."""
-        return create_json(self.directory / "claim.json", keeper)
+        return create_json(self.directory / "claim.json", keeper, durable=False)
 
     def claimed_by(self) -> dict[str, Any] | None:
         """The keeper, if there is one."""
@@ -84,7 +146,9 @@ class RunFiles(RunChannel):
     def started(self) -> float | None:
         """When the ranks were started."""
         content = read_json(self.directory / "ranks.json")
-        return float(content["time"]) if content else None
+        with suppress(KeyError, TypeError, ValueError):
+            return float(content["time"]) if content else None
+        return None
 
     def write_exit(self, ended: RunExit) -> None:
         """For the keeper, as its last act."""
@@ -93,4 +157,6 @@ class RunFiles(RunChannel):
     def exit(self) -> RunExit | None:
         """How it ended, if it did."""
         content = read_json(self.directory / "exit.json")
-        return RunExit(**content) if content else None
+        with suppress(IndexError, TypeError, ValueError):
+            return RunExit.of(content) if content else None
+        return None

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -32,15 +32,25 @@ from fairway.live.backend.placement import placed
 from fairway.live.backend.reports import RunEnded, RunReport, RunStarted
 from fairway.live.backend.status import BackendStatus, OutcomeKind, RunOutcome, RunState, RunStatus
 from fairway.live.local.agent_state import AgentState, RunRecord
+from fairway.live.local.containment import Containment
+from fairway.live.local.disposal import Disposal
 from fairway.live.local.keepers import KeeperProcesses, Keepers, Spawned
+from fairway.live.local.nurseries import Forked
 from fairway.live.local.outcomes import outcome_of
 from fairway.live.local.preparation import RunPreparation
 from fairway.live.local.run_files import RunFiles
 from fairway.live.local.run_watch import RunWatch
+from fairway.live.untrusted_file import UntrustedFileError
 from fairway.wall_clock import MachineClock
 
 _LOOK_SECONDS = 0.25
 """How often a run is looked at closely; that it ended is seen at once."""
+
+_SAVE_SECONDS = 1.0
+"""How long what is not urgent waits, so that much is written down at once."""
+
+_OVERDUE_SECONDS = 10.0
+"""How much longer than a job was given to save and stop its keeper may take, before both are killed."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -48,7 +58,7 @@ _LOG = logging.getLogger(__name__)
 class RunTable:
     """The runs of one machine. `emit` gets the reports of what happens to them; `instance` names the agent.
 
-    `outside` is the environment that jobs inherit.
+    `outside` is the environment that jobs inherit, `containment` where the control groups of runs are made.
     """
 
     def __init__(
@@ -62,17 +72,21 @@ class RunTable:
         outside: Mapping[str, str] = os.environ,
         clock: MachineClock = time,
         instance: str = "",
+        containment: Containment | None = None,
     ) -> None:
         self._accelerators = {(one.type, one.number): one for one in accelerators}
         self._emit, self._clock, self._instance = emit, clock, instance
         self._keepers: Keepers = KeeperProcesses() if keepers is None else keepers
-        self._preparation = RunPreparation(directory, dict(outside), time_scale)
+        self._containment = containment or Containment()
+        self._preparation = RunPreparation(directory, dict(outside), time_scale, self._containment)
         self._preparation.make_directories()
         self._path = directory / "state.json"
         self.state = AgentState.load(self._path)
         self._watches: dict[str, RunWatch] = {}
         self._gone: list[Spawned] = []
-        self._recover(directory / "runs")
+        self._unsaved_since: float | None = None
+        self._disposal = Disposal()
+        self._recover(directory)
 
     # Commands
 
@@ -110,8 +124,9 @@ class RunTable:
                 raise RefusedError(Refusal.BUSY, message)
         run = self._preparation.prepared(command, accelerators, now=self._clock.time())
         self.state.runs.append(run)
-        self._save()
-        self._launch_those_that_can()
+        self._launch(self._those_that_can())  # which writes it down, with the run itself
+        if run.state is RunState.WAITING:
+            self._save()
         return CommandAnswer("accepted", self._described(run))
 
     def _end(self, command: EndRun) -> CommandAnswer:
@@ -126,11 +141,14 @@ class RunTable:
         if run.state is RunState.WAITING:
             self._conclude(run, RunOutcome(OutcomeKind.STOPPED, reason="asked to stop before it had started"))
         else:
-            if run.state is not RunState.ENDING:
-                run.state = RunState.ENDING
-                self._save_or_go_on()
-            self._keepers.ask_to_stop(self._watch(run).files, save=command.save)
+            self._ask_to_end(run, save=command.save)
         return CommandAnswer("accepted", self._described(run))
+
+    def _ask_to_end(self, run: RunRecord, *, save: bool) -> None:
+        before, run.state = run.state, RunState.ENDING
+        self._keepers.ask_to_stop(self._watch(run).files, save=save)  # first: a full disk is no reason to let it run on
+        if before is not RunState.ENDING:
+            self._save_soon()
 
     def _extend(self, command: ExtendLeases) -> CommandAnswer:
         wanted = None if command.leases is None else set(command.leases)
@@ -179,8 +197,8 @@ class RunTable:
             raise RefusedError(Refusal.ACTIVE, message)
         self.state.floors[run.job] = self.state.newest_lease(run.job)
         self.state.runs.remove(run)
-        self._save()
-        shutil.rmtree(self._preparation.files_of(run).directory, ignore_errors=True)
+        self._save_soon()
+        self._dispose(self._preparation.files_of(run))
         return CommandAnswer("accepted")
 
     def _retire(self, command: RetireJob) -> CommandAnswer:
@@ -189,7 +207,7 @@ class RunTable:
         for run in [run for run in self.state.runs if run.job == command.job]:
             self._forget(ForgetRun(run.lease, run.job))
         if self.state.floors.pop(command.job, None) is not None:
-            self._save()
+            self._save_soon()
         return CommandAnswer("accepted")
 
     def drain(self, *, on: bool) -> None:
@@ -203,6 +221,13 @@ class RunTable:
             self.state.epoch = epoch
             self._save()
 
+    def close(self, seconds: float) -> None:
+        """Finish what can be finished within some seconds; runs go on."""
+        if self._unsaved_since is not None:
+            self._save_synced()
+        self._disposal.finish(seconds)
+        self._containment.discard()
+
     def status(self) -> BackendStatus:
         """Everything that a controller has to know to take over."""
         return BackendStatus(
@@ -213,6 +238,7 @@ class RunTable:
             former=tuple(sorted(self.state.floors)),
             last_lease=self.state.last_lease(),
             draining=self.state.draining,
+            caveats=self._containment.caveats,
         )
 
     # Looking after runs
@@ -222,31 +248,60 @@ class RunTable:
         self._gone = [spawned for spawned in self._gone if spawned.poll() is None]
         for run in list(self.state.runs):
             if run.state in {RunState.STARTING, RunState.RUNNING, RunState.ENDING}:
-                self._look_at(run)
+                self._look_after(run)
             if run.expires and run.state in {RunState.WAITING, RunState.STARTING, RunState.RUNNING}:
                 ends = self._watch(run).ends
                 if ends is not None and self._clock.monotonic() >= ends:
                     self._end(EndRun(run.lease, run.job))
-        self._launch_those_that_can()
+        self._launch(self._those_that_can())
+        if self._unsaved_since is not None and self._clock.monotonic() - self._unsaved_since >= _SAVE_SECONDS:
+            self._save_synced()
 
     def _recover(self, directory: Path) -> None:
-        """Take over from an agent that is gone; `directory` is that of all runs."""
+        """Take over from an agent that is gone.
+
+        A run whose files are gone was forgotten, or never came to be; who wants it asks for it again.
+        """
+        for run in [run for run in self.state.runs if self._preparation.files_of(run).order() is None]:
+            self.state.floors[run.job] = max(self.state.newest_lease(run.job), 0)
+            self.state.runs.remove(run)
         for run in self.state.runs:
             watch = self._watch(run)
             if run.state is RunState.ENDING:
                 self._keepers.ask_to_stop(watch.files, save=watch.wants_to_save)
         known = {run.directory for run in self.state.runs}
-        for found in directory.iterdir():
-            if found.name not in known:
-                self._clear_away(RunFiles(found))
+        for name in {found.name for part in ("runs", "channels") for found in (directory / part).iterdir()} - known:
+            if self._clear_away(RunFiles(directory / "runs" / name)):
+                known.add(name)
+        self._containment.clear(known)
 
-    def _clear_away(self, files: RunFiles) -> None:
-        """Remove a run that was never accepted, or is forgotten; one that lives, its state lost, is ended."""
+    def _clear_away(self, files: RunFiles) -> bool:
+        """Remove a run that was never accepted, or is forgotten; one that lives, its state lost, is ended.
+
+        Returns whether it lives on for as long as that takes.
+        """
         if self._keepers.is_alive(files):
             _LOG.warning("a run that the agent has no record of is asked to stop: %s", files.directory)
             self._keepers.ask_to_stop(files, save=True)
-        else:
-            shutil.rmtree(files.directory, ignore_errors=True)
+            return True
+        self._keepers.clear_up(files)
+        self._dispose(files)
+        return False
+
+    def _dispose(self, files: RunFiles) -> None:
+        for directory in (files.directory, files.channel.directory):
+            self._disposal.remove(directory)
+
+    def _look_after(self, run: RunRecord) -> None:
+        """Look at a run; whatever is wrong with its files ends this run, and changes nothing for the others."""
+        try:
+            self._look_at(run)
+        except UntrustedFileError as error:
+            if run.state is not RunState.ENDING:
+                _LOG.warning("job %s, lease %d is ended: %s", run.job, run.lease, error)
+                self._ask_to_end(run, save=False)
+        except OSError:  # a full disk, for example; what is not written down now is written down with what comes next
+            _LOG.exception("cannot look after job %s, lease %d", run.job, run.lease)
 
     def _look_at(self, run: RunRecord) -> None:
         watch, keepers = self._watch(run), self._keepers
@@ -267,19 +322,38 @@ class RunTable:
             self._emit(RunStarted(run.lease, run.job, self._clock.time(), started))
         if due or ended is not None:
             watch.looked = self._clock.monotonic()
-            for report in watch.progress(run, self._clock.time()):
-                self._emit(report)
-        if ended is not None:
-            self._conclude(run, outcome_of(watch.files, len(run.workers)))
-        elif not alive:
+            if alive and ended is None:
+                for report in watch.progress(run, self._clock.time()):
+                    self._emit(report)
+            else:
+                with suppress(UntrustedFileError):  # which its outcome tells
+                    for report in watch.progress(run, self._clock.time()):
+                        self._emit(report)
+        overdue = self._is_overdue(run, watch)
+        if ended is not None and not overdue:
+            # A job of the same user can have written it; that the keeper and all processes are gone, it cannot.
+            if not keepers.is_alive(watch.files) and self._containment.group_of(run.directory).kill():
+                self._conclude(run, outcome_of(watch.files, len(run.workers)))
+        elif not alive or overdue:
             if not keepers.clear_up(watch.files):
                 _LOG.error("processes of run %s cannot be killed", run.directory)
                 return
             self._conclude(run, outcome_of(watch.files, len(run.workers)))
 
+    def _is_overdue(self, run: RunRecord, watch: RunWatch) -> bool:
+        """Whether the keeper was asked to end the run and has not, by far: it was stopped, or hangs."""
+        if run.state is not RunState.ENDING:
+            return False
+        now = self._clock.monotonic()
+        if watch.overdue_at is None:
+            order = watch.files.order()
+            seconds = 0.0 if order is None else order.checkpoint_seconds + order.grace_seconds
+            watch.overdue_at = now + seconds + _OVERDUE_SECONDS
+        return now >= watch.overdue_at
+
     def _look_for_keeper(self, run: RunRecord, watch: RunWatch) -> None:
         """No keeper has claimed the run: set one on it, or conclude that it cannot start."""
-        if watch.spawned is None:
+        if watch.spawned is None or (isinstance(watch.spawned, Forked) and watch.spawned.lost):
             watch.spawned = self._keepers.start(watch.files)
         elif watch.spawned.poll() is not None and not self._keepers.has_keeper(watch.files):
             self._conclude(run, outcome_of(watch.files, len(run.workers)))
@@ -289,7 +363,7 @@ class RunTable:
         run.state, run.outcome = RunState.ENDED, outcome
         if outcome.kind in {OutcomeKind.FINISHED, OutcomeKind.FAILED, OutcomeKind.FAILED_TO_START}:
             self._call_off(run.job)
-        self._save_or_go_on()
+        self._save_soon()
         watch = self._watches.pop(run.directory, None)
         if watch is not None and watch.spawned is not None:
             self._gone.append(watch.spawned)
@@ -301,17 +375,27 @@ class RunTable:
         for run in [run for run in self.state.runs if run.job == job and run.state is RunState.WAITING]:
             self._conclude(run, RunOutcome(OutcomeKind.STOPPED, reason="its job ended before it had started"))
 
-    def _launch_those_that_can(self) -> None:
+    def _those_that_can(self) -> list[RunRecord]:
+        """The runs that wait, and whose workers are free."""
         waiting = sorted((run for run in self.state.runs if run.state is RunState.WAITING), key=lambda run: run.lease)
-        for run in waiting:
+        return [
+            run
+            for run in waiting
             if not any(
                 holder.state is not RunState.WAITING or holder.lease < run.lease
                 for holder in self.state.holders(run.lease, run.job, run.accelerator, run.workers)
-            ):
-                run.state = RunState.STARTING
-                self._save()
-                watch = self._watch(run)
-                watch.spawned = self._keepers.start(watch.files)
+            )
+        ]
+
+    def _launch(self, runs: Sequence[RunRecord]) -> None:
+        """Write down that runs start, all at once, and set keepers on them."""
+        for run in runs:
+            run.state = RunState.STARTING
+        if runs:
+            self._save()
+        for run in runs:
+            watch = self._watch(run)
+            watch.spawned = self._keepers.start(watch.files)
 
     # Describing and remembering
 
@@ -344,12 +428,23 @@ class RunTable:
         }  # fmt: skip
         return RunStatus(**{**fields, "workers": tuple(run.workers), "outcome": run.outcome, **seen})
 
-    def _save_or_go_on(self) -> None:
-        """Write down what the directory of a run says, too: on a full disk runs have to come to their end."""
-        try:
-            self._save()
-        except OSError as error:
-            _LOG.error("the state of the agent cannot be written: %s", error)
-
     def _save(self) -> None:
         self.state.save(self._path)
+        self._save_soon()
+
+    def _save_synced(self) -> None:
+        try:
+            self.state.save_synced(self._path)
+        except OSError as error:  # a full disk must not keep runs from their end
+            _LOG.error("the state of the agent cannot be written: %s", error)
+            self._unsaved_since = self._clock.monotonic()
+        else:
+            self._unsaved_since = None
+
+    def _save_soon(self) -> None:
+        """Have the disk written, or what an agent that is killed before that would find out again.
+
+        How a run ended is in its own files; that it was forgotten, the controller asks again.
+        """
+        if self._unsaved_since is None:
+            self._unsaved_since = self._clock.monotonic()

@@ -20,12 +20,14 @@ class RunWatch:
     `ends` is when its lease ends, on the monotonic clock, as of the moment when the agent learnt of that end: a lease
     is neither longer nor shorter because the system clock is set meanwhile.
 
-    `spawned` is the keeper's process, if this agent has started it. Steps and rates are those that were reported last.
+    `spawned` is the keeper's process, if this agent has started it, and `overdue_at` when it should have ended the run.
+    Steps and rates are those that were reported last.
     """
 
     files: RunFiles
     ends: float | None = None
     spawned: Spawned | None = None
+    overdue_at: float | None = None
     kept: bool = False
     looked: float = 0.0
     steps: int | None = None

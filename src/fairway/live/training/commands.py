@@ -156,7 +156,9 @@ def start(scheduler: LiveScheduler, lease: LiveLease, job: LiveJob) -> None:
     grant = lease.grant
     places = tuple(scheduler.places.get((grant.accelerator, worker), worker) for worker in grant.workers)
     rate = pace(scheduler, grant, job)
-    command = start_of(job.spec, job.id, grant, attempt=job.attempts + 1, steps_per_second=rate)
+    command = start_of(
+        job.spec, job.id, grant, attempt=job.attempts + 1, steps_per_second=rate, user=scheduler.user_of(job.team)
+    )
     scheduler.commands.append(replace(command, workers=places))
 
 

@@ -95,10 +95,14 @@ class Controller:
         self._inbox.post(self._work.stop)
         self._join()
 
-    def shut_down(self) -> None:
-        """Let all jobs save and stop, to go on under the next controller, and end the agent with them."""
+    def shut_down(self) -> str | None:
+        """Let all jobs save and stop, to go on under the next controller, and end the agent with them.
+
+        Returns why the backend did not do so, if it was away for too long to be waited for.
+        """
         self._inbox.post(self._work.close)
         self._join()
+        return self._work.closed_in_vain
 
     def notify(self, cancelled: str | None = None) -> None:
         """Jobs were submitted to the store, or taken back; one that was can be named, and is stopped sooner."""
@@ -121,7 +125,7 @@ class Controller:
     def check(self, spec: JobDescription, team: str | None = None) -> None:
         """Refuse a job that could never be scheduled or run here, by an `InputError` that says why."""
         self._work.session.check(spec, team)
-        self._backend.check(program_of(spec))
+        self._backend.check(program_of(spec, user=self.settings.user_of(team)))
 
     def read_log(self, job: str, rank: int, position: int, most: int) -> LogBlock:
         """What a rank of a job has written, from a byte on; nothing where there is no log."""
@@ -162,6 +166,16 @@ class Controller:
     def healthy(self) -> bool:
         """Whether it schedules, its store works and its backend answers."""
         return self._ready.is_set() and self._work.healthy
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What the backend does not offer of what jobs are kept apart and ended with, each in a sentence."""
+        return self._work.caveats
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it is not healthy; None while it is."""
+        return self._work.trouble if self._ready.is_set() else "the controller has not started"
 
     def now(self) -> float:
         """The engine's time."""

@@ -29,6 +29,7 @@ class LiveJob:
 
     id: str
     spec: JobDescription
+    team: str | None = None
     attempts: int = 0
     failures: int = 0
     cancelled: bool = False
@@ -43,7 +44,7 @@ class LiveJob:
     @classmethod
     def of(cls, record: JobRecord, spec: JobDescription) -> LiveJob:
         """A job from the store."""
-        job = cls(record.id, spec, record.attempts, record.failures)
+        job = cls(record.id, spec, record.team, record.attempts, record.failures)
         job.resumes = says_it_resumes(spec) or record.checkpoint_at is not None
         if spec.steps is not None and record.checkpoint_steps_left is not None:
             job.steps_saved = max(spec.steps - record.checkpoint_steps_left, 0.0)

@@ -38,6 +38,11 @@ _LOG = logging.getLogger(__name__)
 _FLUSH_SECONDS = 1.0
 _TRIM_SECONDS = 60.0
 _FIRST_CONTACT_SECONDS = 60.0
+_MOST_AT_ONCE = 64
+"""Commands that are given before the first of them is answered."""
+
+_CLOSING_SECONDS = 20.0
+"""How long a backend that is away may hold up the end; its runs go on, and the next controller adopts them."""
 _BACK_OFF = BackOff(1.0, 60.0)
 
 
@@ -50,6 +55,9 @@ class Work:
         self._session: Session | None = None
         self._status: BackendStatus | None = None
         self._why_gone = "it is silent"
+        self._why_failed = ""
+        self._gone_since = 0.0
+        self.closed_in_vain: str | None = None
         self._begun_with: Sequence[Accelerator] = ()
         self._course = Course()
         self._promises: list[Future[None]] = []
@@ -76,6 +84,23 @@ class Work:
     def healthy(self) -> bool:
         """Whether all that it needs to work is there."""
         return self._course.state is State.ATTACHED
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What the backend says that it does not offer."""
+        return () if self._status is None else self._status.caveats
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it is not healthy; None while it is."""
+        match self._course.state:
+            case State.ATTACHED:
+                return None
+            case State.DETACHED:
+                return self._why_gone
+            case State.FAILED:
+                return self._why_failed
+        return f"the controller is {self._course.state.value}"
 
     # What the controller asks of it
 
@@ -136,6 +161,12 @@ class Work:
                     await self._begin_anew(error, _BACK_OFF.seconds(failures))
             if self._closed():
                 await self._backend.shut_down()
+        except SupersededError:
+            raise  # what runs the jobs belongs to the other controller
+        except BaseException:
+            if not self.begun:  # nothing was scheduled, so what was started for it must not stay behind
+                await self._backend.shut_down()
+            raise
         finally:
             self._course.to(State.OVER)
             keeping.cancel()
@@ -162,7 +193,7 @@ class Work:
             status = await self._backend.status()
         assert self._status is not None
         if status is None:
-            self._course.to(State.DETACHED)
+            self._detach()
         self._status = status or self._status
         session = Session(self._around, self.accelerators, self._status.last_lease)
         if status is not None:
@@ -179,6 +210,7 @@ class Work:
         said = None
         while self._goes_on():
             self._course.to(State.FAILED)
+            self._why_failed = f"nothing is decided until this is over: {error}"
             self._break_promises(error)
             if str(error) != said:
                 said = str(error)
@@ -220,6 +252,14 @@ class Work:
             await self._begin()
         if self._closed():
             self._course.to(State.OVER)
+        elif self._closes_in_vain():
+            self.closed_in_vain = self._why_gone
+            self._course.to(State.OVER)
+
+    def _closes_in_vain(self) -> bool:
+        """Whether everything is to stop, but the backend has been away for too long to be waited for."""
+        away = self._course.state is State.DETACHED and time.monotonic() - self._gone_since >= _CLOSING_SECONDS
+        return away and self.session.scheduler.closing
 
     def _seconds_to_wait(self, session: Session) -> float:
         seconds = self._flushed + _FLUSH_SECONDS - time.monotonic()
@@ -259,8 +299,9 @@ class Work:
                 raise
             for promise in promises:
                 promise.set_result(None)
-            for command in session.written(ended, commands):
-                await self._carry_out(session, command)
+            wanted = session.written(ended, commands)
+            for first in range(0, len(wanted), _MOST_AT_ONCE):
+                await self._carry_out(session, wanted[first : first + _MOST_AT_ONCE])
 
     async def _written(self, changes: Sequence[Change]) -> frozenset[str]:
         if not changes:
@@ -274,27 +315,37 @@ class Work:
 
     # The backend
 
-    async def _carry_out(self, session: Session, command: RunCommand) -> None:
+    async def _carry_out(self, session: Session, commands: Sequence[RunCommand]) -> None:
+        """Give commands in their order, without waiting for the answer to one before the next is given."""
         if self._course.state in {State.DETACHED, State.OVER}:
             return
-        try:
-            answer = await self._backend.give(command)
-        except BackendGoneError:
-            self._course.to(State.DETACHED)  # and nothing is asked of it until it has said what it knows
-        except RefusedError as refused:
-            session.refused(command, refused.code, str(refused))
-        else:
-            if session.answered(command, answer):
-                self._course.to(State.DOUBTFUL)
+        answers = await asyncio.gather(*map(self._backend.give, commands), return_exceptions=True)
+        away = any(isinstance(answer, BackendGoneError) for answer in answers)
+        for command, answer in zip(commands, answers, strict=True):
+            match answer:
+                case BackendGoneError():
+                    self._detach()  # and nothing is asked of it until it has said what it knows
+                case RefusedError():
+                    session.refused(command, answer.code, str(answer))
+                case BaseException():
+                    raise answer
+                case _:
+                    if session.answered(command, answer) and not away:
+                        self._course.to(State.DOUBTFUL)
 
     async def _look_at_backend(self, session: Session) -> None:
         """Compare what is with what should be; before that, nothing is asked of a backend that was away."""
         try:
             session.reconcile(await self._backend.status())
         except BackendGoneError:
-            self._course.to(State.DETACHED)
+            self._detach()
         else:
             self._course.to(State.ATTACHED)
+
+    def _detach(self) -> None:
+        if self._course.state is not State.DETACHED:
+            self._gone_since = time.monotonic()
+        self._course.to(State.DETACHED)
 
     async def _keep_in_touch(self) -> None:
         """Keep the backend running, whatever happens to it."""
@@ -319,7 +370,7 @@ class Work:
                     self._status = replace(self._status, accelerators=report.accelerators)
             case Disconnected():
                 if self._course.schedules:
-                    self._course.to(State.DETACHED)
+                    self._detach()
                 self._why_gone = report.why
                 _LOG.warning("%s", report.why)
             case Superseded():

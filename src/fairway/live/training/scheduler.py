@@ -67,7 +67,8 @@ class LiveScheduler:
 
     `changes` are for the store, `commands` for the backend, both in order. `workers` are all that ever were, as the
     store has them, and `places` their numbers at the backend. Jobs that are `set_aside` cannot be scheduled as things
-    are, but could be again. While it is `closing` nothing is decided.
+    are, but could be again. While it is `closing` nothing is decided. `user_of` says as which user of
+    the machine the jobs of a team run.
     """
 
     def __init__(
@@ -80,11 +81,13 @@ class LiveScheduler:
         statistics: Statistics,
         workers: Iterable[Worker] = (),
         places: Mapping[tuple[str, int], int] | None = None,
+        user_of: Callable[[str | None], str | None] = lambda _: None,
     ) -> None:
         self.engine, self.clock, self.policy, self.table = engine, clock, policy, table
         self.statistics = statistics
         self.workers = {(worker.accelerator, worker.number): worker for worker in workers}
         self.places = places or {}
+        self.user_of = user_of
         self.beliefs = Beliefs(engine.types, table)
         self.jobs: dict[str, LiveJob] = {}
         self.set_aside: set[str] = set()

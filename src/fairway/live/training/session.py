@@ -103,6 +103,7 @@ class Session:
             table=around.table,
             statistics=around.statistics,
             places=self.places.at_the_backend,
+            user_of=around.settings.user_of,
         )
         acceptance = Acceptance(self.cluster, policy, options, around.table)
         self.reader = Reader(self.scheduler, self.cluster, acceptance)

@@ -18,7 +18,8 @@ class ControllerSettings:
 
     `round_seconds` and `restart_seconds` are on the engine's clock, which `time_scale` makes faster than the wall's
     where accelerators are emulated. `emulate` declares accelerators as in `v100=2,k80=1`; without it they are found.
-    `backend` is the name of what runs the jobs.
+    `backend` is the name of what runs the jobs, and `run_as` has the users of the machine as which it does: by team,
+    and that of all other jobs under the name "".
     `entities` are teams with their weights. `journal_entries` is how many entries of the journal are kept at least.
     """
 
@@ -29,6 +30,7 @@ class ControllerSettings:
     time_scale: float = 1.0
     emulate: str | None = None
     backend: str = "local"
+    run_as: Mapping[str, str] = field(default_factory=dict)
     entities: Mapping[str, Entity] = field(default_factory=dict)
     prices: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
@@ -40,6 +42,10 @@ class ControllerSettings:
             raise InputError(f"time scale: {self.time_scale} given, expected a number above 0")
         if self.time_scale != 1 and self.emulate is None:
             raise InputError(f"time scale: {self.time_scale} given, but only emulated accelerators can run faster")
+
+    def user_of(self, team: str | None) -> str | None:
+        """As which user jobs of a team run; None for that of the controller."""
+        return self.run_as.get(team or "", self.run_as.get(""))
 
     @property
     def backend_directory(self) -> Path:

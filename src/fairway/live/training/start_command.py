@@ -7,8 +7,8 @@ from fairway.jobs.description import JobDescription
 from fairway.live.backend.commands import JobProgram, StartRun
 
 
-def program_of(spec: JobDescription) -> JobProgram:
-    """What a job runs, wherever it does."""
+def program_of(spec: JobDescription, *, user: str | None = None) -> JobProgram:
+    """What a job runs, wherever it does, and as which user."""
     return JobProgram(
         run=spec.run,
         setup=spec.setup,
@@ -20,11 +20,18 @@ def program_of(spec: JobDescription) -> JobProgram:
         preemptible=spec.preemptible,
         checkpoint_seconds=spec.checkpoint.seconds,
         grace_seconds=spec.grace,
+        user=user,
     )
 
 
 def start_of(
-    spec: JobDescription, job: str, grant: Grant, *, attempt: int = 1, steps_per_second: float | None = None
+    spec: JobDescription,
+    job: str,
+    grant: Grant,
+    *,
+    attempt: int = 1,
+    steps_per_second: float | None = None,
+    user: str | None = None,
 ) -> StartRun:
     """The command that starts a job of a grant; of two jobs that share, each gets its own.
 
@@ -34,7 +41,7 @@ def start_of(
     return StartRun(
         lease=grant.lease,
         job=job,
-        program=program_of(spec),
+        program=program_of(spec, user=user),
         accelerator=grant.accelerator,
         workers=grant.workers,
         attempt=attempt,
