@@ -26,6 +26,8 @@ Path = tuple[int | str, ...]
 
 _LONGEST_VALUE = 40
 _LONGEST_LINE = 400
+_LONGEST_WHOLE_NUMBER = 10**4000
+"""Python refuses to write out a whole number of more than 4,300 digits."""
 _MOST_BYTES = 2**53
 _MOST_SECONDS = 1e9
 
@@ -241,7 +243,7 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+"), list("-+.0123456789")
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
 )
 
 
@@ -291,6 +293,8 @@ def shown(value: object) -> str:
             return "an object"
         case str() | bool() | None:
             return _shortened(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)
+        case int() if abs(value) >= _LONGEST_WHOLE_NUMBER:
+            return "a whole number of very many digits"
     return _shortened(str(value), _LONGEST_VALUE)
 
 

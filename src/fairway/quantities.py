@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from fairway.documents import shown
 from fairway.errors import InputError
+from fairway.magnitudes import SPANS
 
 A_SIZE = "bytes, or a size such as '512KB', '40MB' or '1.5GiB'"
 A_SPAN = "seconds, or a length of time such as '50ms', '90s', '15m', '1h30m' or '3d'"
@@ -20,7 +21,6 @@ _TIMES = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0, "": 1.0, 
 _PART = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+)\s*([A-Za-zµ]*)\s*"
 _ONE, _SEVERAL = re.compile(rf"\s*{_PART}"), re.compile(rf"\s*(?:{_PART})+")
 _MOST_BYTES = 2**53
-_MOST_SECONDS = 1e9
 
 
 def bytes_of(given: object) -> int:
@@ -46,12 +46,19 @@ def seconds_of(given: object, *, or_none: bool = False) -> float:
         falling = all(large > small for large, small in pairwise(sizes))
         if min(sizes) > 0 and falling and (len(parts) == 1 or all(unit for _, unit in parts)):
             seconds = sum(number * size for (number, _), size in zip(parts, sizes, strict=True))
-    if seconds is None or not 0 <= seconds <= _MOST_SECONDS or (seconds == 0 and not or_none):
+    if seconds is None or not seconds >= 0 or (seconds == 0 and not or_none):
         raise InputError(f"{shown(given)} given, expected {A_SPAN}, {'at least' if or_none else 'above'} 0")
-    return seconds
+    if seconds not in SPANS:
+        raise InputError(f"{shown(given)} given, expected {A_SPAN}, of {SPANS} seconds")
+    return seconds or 0.0
 
 
 def _plain(given: object) -> float | None:
     """A number as it is; None for anything else."""
-    is_number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
-    return float(given) if is_number else None  # type: ignore[arg-type]
+    if not isinstance(given, int | float) or isinstance(given, bool):
+        return None
+    try:
+        number = float(given)
+    except OverflowError:  # a whole number of more than 308 digits
+        return None
+    return number if math.isfinite(number) else None

@@ -8,14 +8,15 @@ gangs of equal size share their workers, and only two at a time (Gavel §3.1).
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from fairway.documents import shown
 from fairway.errors import InputError
 from fairway.jobs import Job, Pair
+from fairway.magnitudes import FACTORS, MOST_WORKERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,10 +222,16 @@ def _check_name(row: IsolatedRate | PairRate, column: str, name: str) -> None:
 
 
 def _check_scale_factor(row: IsolatedRate | PairRate) -> None:
-    if row.scale_factor < 1:
-        raise _error(row, f"scale_factor: {row.scale_factor} given, expected a whole number of at least 1")
+    if not 1 <= row.scale_factor <= MOST_WORKERS:
+        raise _error(
+            row,
+            f"scale_factor: {shown(row.scale_factor)} given, expected a whole number of at least 1 and up to "
+            f"{MOST_WORKERS}",
+        )
 
 
 def _check_rate(row: IsolatedRate | PairRate, column: str, rate: float) -> None:
-    if not (math.isfinite(rate) and rate >= 0):
-        raise _error(row, f"{column}: {rate} given, expected steps per second of at least 0")
+    try:
+        FACTORS.zero_or_more(rate)
+    except InputError as error:
+        raise _error(row, f"{column}: {error} (steps per second)") from None

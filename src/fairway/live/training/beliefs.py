@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fairway.jobs.description import JobDescription
+from fairway.magnitudes import FACTORS
 from fairway.profiles.tables import ThroughputTable
 
 _TELLING = 0.05
@@ -51,7 +52,7 @@ class Beliefs:
 
     def elsewhere(self, seen_on: str, rate: float, name: str) -> float:
         """What a rate on one type lets one expect on another."""
-        return rate * self._speeds[name] / self._speeds[seen_on]
+        return FACTORS.clamped(rate * self._speeds[name] / self._speeds[seen_on])
 
 
 def is_unknown(spec: JobDescription) -> bool:

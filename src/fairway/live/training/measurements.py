@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fairway.engine.training.messages import Grant, RateMeasured
 from fairway.live.training.beliefs import is_telling, is_unknown
 from fairway.live.training.leases import LiveJob, LiveLease
+from fairway.magnitudes import FACTORS
 from fairway.store.job_changes import replace_rates
 from fairway.store.records import MeasuredRate
 
@@ -28,7 +29,8 @@ def news(scheduler: LiveScheduler) -> list[RateMeasured]:
             continue
         members = [scheduler.jobs[name] for name in lease.grant.jobs]
         reported = [job.steps_per_second for job in members]
-        rates = [rate / scheduler.clock.time_scale for rate in reported if rate]
+        scaled = [rate / scheduler.clock.time_scale for rate in reported if rate]
+        rates = [rate for rate in scaled if rate > 0 and rate in FACTORS]  # a job may report whatever it likes
         if len(rates) == len(members):
             events += _compared(scheduler, lease, members, rates)
             if not lease.recorded or _differ(rates, lease.recorded):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from fairway.allocate.registry import policy_of
 from fairway.errors import InputError
 from fairway.jobs import Entity
+from fairway.magnitudes import FACTORS, SPANS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,16 @@ class ControllerSettings:
 
     def __post_init__(self) -> None:
         policy_of(self.policy)
-        if not (math.isfinite(self.time_scale) and self.time_scale > 0):
-            raise InputError(f"time scale: {self.time_scale} given, expected a number above 0")
+        for what, number, sizes in (
+            ("time scale", self.time_scale, FACTORS),
+            ("round", self.round_seconds, SPANS),
+            *((f"prices.{name}", price, FACTORS) for name, price in self.prices.items()),
+            *((f"teams.{name}.weight", team.weight, FACTORS) for name, team in self.entities.items()),
+        ):
+            try:
+                sizes.above_zero(number)
+            except InputError as error:
+                raise InputError(f"{what}: {error}") from None
         if self.time_scale != 1 and self.emulate is None:
             raise InputError(f"time scale: {self.time_scale} given, but only emulated accelerators can run faster")
 
