@@ -48,7 +48,9 @@ from fairway.quantities import A_SPAN, seconds_of
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES"}
-_BRACKETS = re.compile(r"^(\s*(?:resources:\s*\{\s*)?accelerators:\s*)(\[[^\[\]\n]*\]\s*:\s*\d+)", re.MULTILINE)
+_BRACKETS = re.compile(
+    r"^([ \t]*(?:resources:[ \t]*\{[ \t]*)?accelerators:[ \t]*)(\[[^\[\]\n]*\][ \t]*:[ \t]*\d+)", re.MULTILINE
+)
 
 # How values are read. An error that is raised here does not yet say in which field; the form adds that.
 
@@ -113,7 +115,10 @@ def _deadline(given: object) -> float | datetime:
         return seconds_of(given)
     if time.tzinfo is None:
         raise InputError(f"'{given}' given without a time zone; add one, as in '{given}+00:00' or '{given}Z'")
-    return time.astimezone(UTC)
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise InputError(f"'{given}' given, expected a time of the years 1 to 9999 in every time zone") from None
 
 
 # What values have to be.

@@ -18,6 +18,8 @@ from fairway.errors import InputError
 from fairway.jobs import Job, Pair
 from fairway.magnitudes import FACTORS, MOST_WORKERS
 
+_LONGEST_NAME = 200
+
 
 @dataclass(frozen=True, slots=True)
 class IsolatedRate:
@@ -134,8 +136,9 @@ class ThroughputTable:
         """The gang sizes for which the rates of this job type are known, in increasing order."""
         known = sorted(s for name, s in self._alone if name == job_type)
         if not known:
-            nearest = difflib.get_close_matches(job_type, self.job_types, n=1, cutoff=0.0)[0]
-            raise InputError(f"job type {job_type!r} is not in the table ({self.source}); the nearest is {nearest!r}")
+            given = job_type[:_LONGEST_NAME]  # to compare long text takes long
+            nearest = difflib.get_close_matches(given, self.job_types, n=1, cutoff=0.0)[0]
+            raise InputError(f"job type {given!r} is not in the table ({self.source}); the nearest is {nearest!r}")
         return tuple(known)
 
     def rate(self, job_type: str, scale_factor: int, accelerator: str, *, spread: bool = False) -> float:
