@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairway.documents import shown
 from fairway.errors import FairwayError, InputError
+from fairway.live.training.decision_process import BusyError
 from fairway.live.training.inbox import OverError
 from fairway.store.errors import ConflictError, HeldError, IllegalChangeError, StoreError, UnknownError
 
@@ -30,6 +31,7 @@ _KINDS: tuple[tuple[type[FairwayError], int, str], ...] = (
     (HeldError, 409, "held"),
     (StoreError, 503, "store-failing"),
     (OverError, 503, "not-scheduling"),
+    (BusyError, 503, "busy"),
 )
 _CODES = {404: "no-such-route", 405: "no-such-method"}
 

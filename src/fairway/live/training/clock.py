@@ -30,6 +30,10 @@ class Clock:
         """The engine's time at a time of the wall clock; before 0 if that was before the controller started."""
         return (wall - self._origin) * self.time_scale
 
+    def wall_seconds(self, engine_seconds: float) -> float:
+        """How long so many of the engine's seconds take."""
+        return engine_seconds / self.time_scale
+
     def wall(self, engine: float) -> float:
         """The time of the wall clock at a time of the engine."""
         return self._origin + engine / self.time_scale

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -40,6 +41,9 @@ _TRIM_SECONDS = 60.0
 _FIRST_CONTACT_SECONDS = 60.0
 _BACK_OFF = BackOff(1.0, 60.0)
 
+_LATE_SECONDS = 10.0
+"""How late a turn of the loop, or a round, may be before the controller counts as unhealthy; a turn takes a second."""
+
 
 class Work:
     """The loop of a controller; all of it runs on the loop's own thread."""
@@ -53,7 +57,7 @@ class Work:
         self._begun_with: Sequence[Accelerator] = ()
         self._course = Course()
         self._promises: list[Future[None]] = []
-        self._flushed = self._trimmed = time.monotonic()
+        self._flushed = self._trimmed = self._turned = time.monotonic()
 
     @property
     def begun(self) -> bool:
@@ -74,8 +78,14 @@ class Work:
 
     @property
     def healthy(self) -> bool:
-        """Whether all that it needs to work is there."""
-        return self._course.state is State.ATTACHED
+        """Whether all that it needs to work is there, and it works: by the time of its last turn and its last round.
+
+        Another thread asks, so this does not depend on what the loop itself would say, which may be stuck.
+        """
+        if self._course.state is not State.ATTACHED or self._around.statistics.undecided is not None:
+            return False
+        due = self.session.scheduler.round_due
+        return time.monotonic() < min(self._turned, math.inf if due is None else due) + _LATE_SECONDS
 
     # What the controller asks of it
 
@@ -171,6 +181,7 @@ class Work:
             session.scheduler.close()
         self._session, self._begun_with = session, self.accelerators
         await self._commit(session)
+        self._turned = time.monotonic()
         if self._course.state is State.BEGINNING:
             self._course.to(State.ATTACHED)
 
@@ -218,6 +229,7 @@ class Work:
             await self._begin()
         if self._closed():
             self._course.to(State.OVER)
+        self._turned = time.monotonic()
 
     def _seconds_to_wait(self, session: Session) -> float:
         seconds = self._flushed + _FLUSH_SECONDS - time.monotonic()

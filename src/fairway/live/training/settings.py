@@ -19,6 +19,7 @@ class ControllerSettings:
     `round_seconds` and `restart_seconds` are on the engine's clock, which `time_scale` makes faster than the wall's
     where accelerators are emulated. `emulate` declares accelerators as in `v100=2,k80=1`; without it they are found.
     `backend` is the name of what runs the jobs.
+    `decision_seconds` (of the wall clock) is how long the policy may take for a decision before it is given up.
     `entities` are teams with their weights. `journal_entries` is how many entries of the journal are kept at least.
     """
 
@@ -32,6 +33,7 @@ class ControllerSettings:
     entities: Mapping[str, Entity] = field(default_factory=dict)
     prices: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
+    decision_seconds: float = 30.0
     journal_entries: int = 100_000
 
     def __post_init__(self) -> None:
@@ -39,6 +41,7 @@ class ControllerSettings:
         for what, number, sizes in (
             ("time scale", self.time_scale, FACTORS),
             ("round", self.round_seconds, SPANS),
+            ("decision", self.decision_seconds, SPANS),
             *((f"prices.{name}", price, FACTORS) for name, price in self.prices.items()),
             *((f"teams.{name}.weight", team.weight, FACTORS) for name, team in self.entities.items()),
         ):
