@@ -52,7 +52,8 @@ def follow(scheduler: LiveScheduler, events: Sequence[Event], commands: Sequence
             case Refuse():
                 scheduler.refuse(arrivals[command.job], command.reason)
             case Undecided():
-                scheduler.at(scheduler.time(), partial(scheduler.suspects.undecided, command))
+                # At the engine's time, which is before that of the next round, however long this one took.
+                scheduler.at(scheduler.engine.now, partial(scheduler.suspects.undecided, command))
 
 
 def _parts(commands: Sequence[Command]) -> Iterator[list[Command]]:

@@ -193,14 +193,19 @@ atexit.register(FOR_ROUNDS.close)
 atexit.register(FOR_QUESTIONS.close)
 
 
+def _warm_up(policy: Policy) -> None:
+    """One after the other, so that the first round waits for no question."""
+    FOR_ROUNDS.warm_up(policy)
+    FOR_QUESTIONS.warm_up(policy)
+
+
 class BudgetedPolicy:
     """A policy whose decisions are made within a budget, elsewhere; the thread that made it decides, others ask."""
 
     def __init__(self, policy: Policy, seconds: float) -> None:
         self._policy, self._seconds, self._wait = policy, seconds, _QUESTION_WAIT_SECONDS
         self._decides = threading.get_ident()
-        for process in (FOR_ROUNDS, FOR_QUESTIONS):
-            threading.Thread(target=process.warm_up, args=(policy,), daemon=True).start()
+        threading.Thread(target=_warm_up, args=(policy,), daemon=True).start()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # such as those by which objects are copied
