@@ -22,6 +22,7 @@ from fairway.live.training import loop
 from fairway.live.training.decision_process import FOR_QUESTIONS, FOR_ROUNDS, BudgetedPolicy, BusyError, DecisionProcess
 from fairway.store.states import JobState
 from tests.live.training.endless_policy import CRASHING, ENDLESS, ENDLESS_ALONE, FAILING, EndlessPolicy
+from tests.live.training.invariants import check_journal
 from tests.live.training.site import Site, until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")
@@ -78,6 +79,7 @@ def test_of_several_new_jobs_only_the_one_to_blame_stays_set_aside(site: Site) -
         until(lambda: site.job(innocent).state is JobState.RUNNING, "for the other half")
         until(lambda: site.job(to_blame).reason_code == "Unrunnable", "for the job to blame to be found")
         assert site.job(innocent).attempts == 1
+        check_journal(site.store)  # what was given up is not decided again
 
 
 def test_while_it_decides_questions_are_answered_and_it_turns_unhealthy_when_a_round_is_late(
