@@ -7,14 +7,15 @@ is consolidated when it fits on one node and spread over several nodes otherwise
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fairway.documents import shown
 from fairway.errors import InputError
+from fairway.magnitudes import FACTORS, MOST_WORKERS
 
-_TYPE_AND_COUNT = re.compile(r"\s*([^=,\s]+)\s*=\s*(\d+)\s*")
+_TYPE_AND_COUNT = re.compile(r"\s*([^=,\s]+)\s*=\s*([0-9]{1,100})\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +34,27 @@ class Cluster:
         for name, count in self.workers.items():
             if not name:
                 raise InputError("workers: an accelerator type has an empty name; give it one, such as 'v100'")
-            if count != int(count) or count < 0:
-                raise InputError(f"workers.{name}: {count} given, expected a whole number of at least 0")
+            if not 0 <= count <= MOST_WORKERS or count != int(count):
+                raise InputError(
+                    f"workers.{name}: {shown(count)} given, expected a whole number from 0 to {MOST_WORKERS}"
+                )
         for name, price in self.prices.items():
             if name not in self.workers:
                 raise InputError(f"prices.{name}: no such accelerator type; known: {_names(self.workers)}")
-            if not (math.isfinite(price) and price > 0):
-                raise InputError(f"prices.{name}: {price} given, expected dollars per hour above 0")
+            try:
+                FACTORS.above_zero(price)
+            except InputError as error:
+                raise InputError(f"prices.{name}: {error} (dollars per hour)") from None
         unpriced = [name for name in self.workers if self.prices and name not in self.prices]
         if unpriced:
             raise InputError(f"prices: {_names(unpriced)} missing; price every accelerator type or none")
         for name, size in self.workers_per_node.items():
             if name not in self.workers:
                 raise InputError(f"workers_per_node.{name}: no such accelerator type; known: {_names(self.workers)}")
-            if size != int(size) or size < 1:
-                raise InputError(f"workers_per_node.{name}: {size} given, expected a whole number of at least 1")
+            if not 1 <= size <= MOST_WORKERS or size != int(size):
+                raise InputError(
+                    f"workers_per_node.{name}: {shown(size)} given, expected a whole number from 1 to {MOST_WORKERS}"
+                )
 
     @classmethod
     def parse(cls, text: str) -> Cluster:

@@ -16,17 +16,17 @@ from pydantic.dataclasses import dataclass
 from fairway.cluster import Cluster
 from fairway.documents import Form, Name
 from fairway.errors import InputError
+from fairway.magnitudes import FACTORS, MOST_WORKERS
 from fairway.traces import read_openb_nodes
 from fairway.traces.text import read_text
 
-_MOST_WORKERS = 10**9
 _LONGEST_SHOWN = 60
 _EXAMPLE = "v100=8,k80=16"
 _FILE_SUFFIXES = {".yaml", ".yml", ".json"}
 
-Count = Annotated[int, Field(ge=0, le=_MOST_WORKERS)]
-NodeSize = Annotated[int, Field(ge=1, le=_MOST_WORKERS)]
-Dollars = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=MOST_WORKERS)]
+NodeSize = Annotated[int, Field(ge=1, le=MOST_WORKERS)]
+Dollars = Annotated[float, Field(ge=FACTORS.least, le=FACTORS.most, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(extra="forbid"))
@@ -43,11 +43,11 @@ _FORM = Form(
     {
         "": "the workers of each accelerator type, as in 'workers: {v100: 8, k80: 16}'",
         "workers": "counts by accelerator type, as in {v100: 8, k80: 16}",
-        "workers.*": f"a whole number from 0 to {_MOST_WORKERS}",
+        "workers.*": f"a whole number from 0 to {MOST_WORKERS}",
         "prices": "dollars per hour by accelerator type, as in {v100: 0.74, k80: 0.135}",
-        "prices.*": "a number > 0 (dollars per hour)",
+        "prices.*": f"a number > 0 (dollars per hour), from {FACTORS}",
         "workers_per_node": "node sizes by accelerator type, as in {v100: 4}",
-        "workers_per_node.*": f"a whole number from 1 to {_MOST_WORKERS}",
+        "workers_per_node.*": f"a whole number from 1 to {MOST_WORKERS}",
     },
     {"": ClusterFile},
 )

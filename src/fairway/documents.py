@@ -26,6 +26,8 @@ Path = tuple[int | str, ...]
 
 _LONGEST_VALUE = 40
 _LONGEST_LINE = 400
+_LONGEST_WHOLE_NUMBER = 10**4000
+"""Python refuses to write out a whole number of more than 4,300 digits."""
 _MOST_BYTES = 2**53
 _MOST_SECONDS = 1e9
 
@@ -205,8 +207,7 @@ def _json_without_repeated_names(text: str) -> bytes:
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):
-            names = [name for name, _ in pairs]
-            repeated.append((members, next(name for name in names if names.count(name) > 1)))
+            repeated.append((members, _first_repeated(name for name, _ in pairs)))
         return members
 
     try:
@@ -234,14 +235,13 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         members = super().construct_mapping(node, deep=deep)
         if len(members) < len(node.value):
-            names = [self.construct_object(key) for key, _ in node.value]
-            name = next(name for name in names if names.count(name) > 1)
+            name = _first_repeated(self.construct_object(key) for key, _ in node.value)
             raise InputError(f"line {node.start_mark.line + 1}: '{name}' given twice; keep one of them")
         return members
 
 
 _Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+"), list("-+.0123456789")
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
 )
 
 
@@ -252,11 +252,25 @@ def _json_of_yaml(text: str) -> bytes:
         mark = error.problem_mark
         where = f" at line {mark.line + 1} column {mark.column + 1}" if mark else ""
         raise InputError(f"not valid YAML: {error.problem}{where}; correct it there") from None
-    except (yaml.YAMLError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+    except InputError:
+        raise
+    except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # PyYAML does not expect every value of the kinds that it knows, such as a number of a thousand digits.
         raise InputError(f"not valid YAML: {' '.join(str(error).split())}; correct it") from None
-    return json.dumps(document, default=str).encode()  # a date is text, and will be refused as such
+    try:
+        return json.dumps(document, default=str).encode()  # a date is text, and will be refused as such
+    except (TypeError, ValueError) as error:  # a name that is a date, a number of a thousand digits
+        raise InputError(f"cannot be written as JSON: {error}; use text, numbers, lists and mappings") from None
+
+
+def _first_repeated(names: Iterable[T]) -> T:
+    """The first of the names that comes again; there has to be one."""
+    seen: set[T] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise AssertionError("no name comes twice")
 
 
 def written(path: Path, document: object = None) -> str:
@@ -291,6 +305,8 @@ def shown(value: object) -> str:
             return "an object"
         case str() | bool() | None:
             return _shortened(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)
+        case int() if abs(value) >= _LONGEST_WHOLE_NUMBER:
+            return "a whole number of very many digits"
     return _shortened(str(value), _LONGEST_VALUE)
 
 

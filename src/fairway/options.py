@@ -16,6 +16,9 @@ from fairway.errors import InputError
 
 T = TypeVar("T")
 
+_LONGEST_WORD = 200
+"""Nothing that is known is so long, and to compare long text takes long."""
+
 
 def named(kind: str, text: str, known: Mapping[str, Callable[..., T]]) -> T:
     """The thing that a name with options stands for; `kind` is what it is called in errors, such as "policy"."""
@@ -39,7 +42,7 @@ def named(kind: str, text: str, known: Mapping[str, Callable[..., T]]) -> T:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """What the word was probably meant to be, as the end of a sentence; nothing if it is like none."""
-    close = difflib.get_close_matches(word, known, n=1)
+    close = difflib.get_close_matches(word, known, n=1) if len(word) <= _LONGEST_WORD else []
     return f", did you mean '{close[0]}'?" if close else ""
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from fairway.documents import shown
 from fairway.errors import InputError
+from fairway.magnitudes import SPANS
 
 A_SIZE = "bytes, or a size such as '512KB', '40MB' or '1.5GiB'"
 A_SPAN = "seconds, or a length of time such as '50ms', '90s', '15m', '1h30m' or '3d'"
@@ -17,17 +18,18 @@ _SIZES = {
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
 _TIMES = {"d": 86400.0, "h": 3600.0, "min": 60.0, "m": 60.0, "s": 1.0, "": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
-_PART = r"(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+)\s*([A-Za-zµ]*)\s*"
-_ONE, _SEVERAL = re.compile(rf"\s*{_PART}"), re.compile(rf"\s*(?:{_PART})+")
+_PART = re.compile(r"\s*(\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+)\s*([A-Za-zµ]*)\s*")
+_LONGEST = 100
+"""Characters of a quantity; longer text is none, and not worth looking at."""
+
 _MOST_BYTES = 2**53
-_MOST_SECONDS = 1e9
 
 
 def bytes_of(given: object) -> int:
     """A size in bytes; raises an error that does not yet say where it was given."""
     size = _plain(given)
-    if isinstance(given, str) and (match := _ONE.fullmatch(given)) and (unit := _SIZES.get(match[2].lower())):
-        size = float(match[1]) * unit
+    if isinstance(given, str) and len(parts := _parts(given)) == 1 and (unit := _SIZES.get(parts[0][1])):
+        size = parts[0][0] * unit
     if size is None or not 0 <= size <= _MOST_BYTES:
         raise InputError(f"{shown(given)} given, expected {A_SIZE}")
     return round(size)
@@ -39,19 +41,41 @@ def seconds_of(given: object, *, or_none: bool = False) -> float:
     Raises an error that does not yet say where it was given.
     """
     seconds = _plain(given)
-    if isinstance(given, str) and _SEVERAL.fullmatch(given):
-        parts = [(float(number), unit.lower()) for number, unit in re.findall(_PART, given)]
+    if isinstance(given, str) and (parts := _parts(given)):
         sizes = [_TIMES.get(unit, -1.0) for _, unit in parts]
         # From days down to what is smaller, each once; a number without a unit stands alone.
         falling = all(large > small for large, small in pairwise(sizes))
         if min(sizes) > 0 and falling and (len(parts) == 1 or all(unit for _, unit in parts)):
             seconds = sum(number * size for (number, _), size in zip(parts, sizes, strict=True))
-    if seconds is None or not 0 <= seconds <= _MOST_SECONDS or (seconds == 0 and not or_none):
+    if seconds is None or not seconds >= 0 or (seconds == 0 and not or_none):
         raise InputError(f"{shown(given)} given, expected {A_SPAN}, {'at least' if or_none else 'above'} 0")
-    return seconds
+    if seconds not in SPANS:
+        raise InputError(f"{shown(given)} given, expected {A_SPAN}, of {SPANS} seconds")
+    return seconds or 0.0
+
+
+def _parts(text: str) -> list[tuple[float, str]]:
+    """The numbers of a quantity, each with its unit; none if the text is no quantity.
+
+    Part by part: a pattern for all of them would try every way to divide a long number into parts.
+    """
+    parts: list[tuple[float, str]] = []
+    position = 0
+    while position < len(text) <= _LONGEST:
+        match = _PART.match(text, position)
+        if match is None:
+            return []
+        parts.append((float(match[1]), match[2].lower()))
+        position = match.end()
+    return parts
 
 
 def _plain(given: object) -> float | None:
     """A number as it is; None for anything else."""
-    is_number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
-    return float(given) if is_number else None  # type: ignore[arg-type]
+    if not isinstance(given, int | float) or isinstance(given, bool):
+        return None
+    try:
+        number = float(given)
+    except OverflowError:  # a whole number of more than 308 digits
+        return None
+    return number if math.isfinite(number) else None

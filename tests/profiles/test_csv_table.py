@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.errors import InputError
+from fairway.magnitudes import FACTORS
 from fairway.profiles import IsolatedRate, PairRate, ThroughputTable, format_csv, parse_csv, read_table, write_csv
 
 HEADER = "job_type,scale_factor,accelerator,steps_per_second"
@@ -18,7 +19,7 @@ FULL_HEADER = f"{HEADER},spread_steps_per_second,partner,partner_steps_per_secon
 names = st.text(
     st.characters(exclude_categories=("C", "Z"), include_characters=string.ascii_letters + " ,'\"#"), min_size=1
 ).filter(lambda name: name == name.strip())
-rates = st.floats(min_value=0, allow_infinity=False)
+rates = st.just(0.0) | st.floats(FACTORS.least, FACTORS.most)
 
 
 @st.composite
@@ -61,7 +62,7 @@ def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
 
 
 def test_a_written_file_is_read_back(tmp_path: Path) -> None:
-    table = ThroughputTable((IsolatedRate("a", 2, "v100", 0.1, 0.3), IsolatedRate("é", 1, "k80", 5e-324)), source="us")
+    table = ThroughputTable((IsolatedRate("a", 2, "v100", 0.1, 0.3), IsolatedRate("é", 1, "k80", 1e-9)), source="us")
     write_csv(table, tmp_path / "rates.csv")
     assert read_table(tmp_path / "rates.csv") == table
 
@@ -114,7 +115,7 @@ def test_a_header_that_cannot_be_used_is_refused(text: str, message: str) -> Non
         ("lm,0,v100,2,,,", "scale_factor: 0 given"),
         ("lm,1,v100,,,,", "steps_per_second: '' given, expected steps per second"),
         ("lm,1,v100,fast,,,", "steps_per_second: 'fast' given, expected steps per second"),
-        ("lm,1,v100,-2,,,", "steps_per_second: -2.0 given, expected steps per second of at least 0"),
+        ("lm,1,v100,-2,,,", "steps_per_second: -2.0 given, expected a number of at least 0"),
         ("lm,1,v100,nan,,,", "steps_per_second: nan given"),
         (",1,v100,2,,,", "job_type: '' given"),
         ("lm,1,,2,,,", "accelerator: '' given"),

@@ -12,9 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from fairway.jobs.description import JobDescription
 from fairway.service import documents_in
 from fairway.service.documents_in import MOST_BYTES, MOST_YAML_BYTES
+from tests.jobs.test_hostile_descriptions import values
 from tests.service.running import JOB, PATIENCE, Served
 
 YAML = "application/yaml"
@@ -259,3 +263,38 @@ def test_a_route_that_does_not_exist_is_a_problem_too(admin: httpx.Client) -> No
         assert answer.status_code == status
         assert answer.headers["content-type"] == "application/problem+json"
     assert admin.put("/jobs").headers["allow"] in {"GET", "POST", "GET, POST", "POST, GET"}
+
+
+@pytest.mark.parametrize("deadline", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00Z"])
+def test_a_date_at_the_end_of_the_calendar_is_no_defect(admin: httpx.Client, deadline: str) -> None:
+    for answer in (
+        admin.post("/jobs", json=JOB | {"deadline": deadline}),
+        admin.post("/jobs", params={"dry_run": "true"}, json=JOB | {"deadline": deadline}),
+        admin.post("/jobs", content=f"run: sleep 1\ndeadline: {deadline}", headers={"Content-Type": YAML}),
+    ):
+        assert answer.status_code in {200, 201, 422}, answer.text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("weight", 1e-309, "weight: 1e-309 given, expected a number above 0, from 1e-09 to 1e+12"),
+        ("throughputs", {"v100": 1e-308}, "throughputs.v100: 1e-308 given, expected a size from 1e-09 to 1e+12"),
+        ("throughputs", {"v100": 1e300}, "throughputs.v100: 1e+300 given, expected a number of at least 0"),
+    ],
+)
+def test_a_number_that_no_cluster_yields_is_refused(
+    shared: Served, admin: httpx.Client, field: str, value: object, said: str
+) -> None:
+    assert said in refused_job(shared, admin, steps=999_999_999_999_999, **{field: value})
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(field=st.sampled_from(sorted(JobDescription.model_fields)), value=values)
+def test_no_description_is_answered_with_a_defect(admin: httpx.Client, field: str, value: object) -> None:
+    body = json.dumps({**JOB, field: value})
+    for kind in (JSON, YAML):
+        answer = admin.post("/jobs", content=body, headers={"Content-Type": kind}, params={"dry_run": "true"})
+        assert answer.status_code < 500, (body, answer.text)

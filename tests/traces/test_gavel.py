@@ -44,7 +44,7 @@ def test_a_row_that_cannot_be_read_is_reported_with_its_line_and_keeps_its_numbe
         SkippedRow(2, "total_steps: 'many' given, expected a number"),
         SkippedRow(4, "1 columns given, expected 10"),
         SkippedRow(5, "scale_factor: '1.5' given, expected a whole number"),
-        SkippedRow(6, "total_steps: 0.0 given, expected a number above 0"),
+        SkippedRow(6, "total_steps: 0.0 given, expected a number above 0, from 1e-30 to 1e+15"),
     )
     assert "2 jobs" in trace.summary()
     assert "4 rows skipped" in trace.summary()
@@ -57,7 +57,7 @@ def test_a_row_that_cannot_be_read_is_reported_with_its_line_and_keeps_its_numbe
         (5, "nan", "total_steps: nothing given"),
         (5, "inf", "total_steps: 'inf' given, expected a number"),
         (6, "0", "scale_factor: '0' given, expected a number of at least 1"),
-        (7, "0", "weight: 0.0 given, expected a number above 0"),
+        (7, "0", "weight: 0.0 given, expected a number above 0, from 1e-09 to 1e+12"),
         (8, "soon", "SLO: 'soon' given, expected a number"),
         (9, "-1", "arrival_time: '-1' given, expected a number of at least 0"),
         (6, "1.5" + "1" * 99, f"scale_factor: '1.5{'1' * 56}…' given, expected a whole number"),

@@ -6,6 +6,11 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.problem import Problem
+from fairway.errors import FairwayError
+
+
+class UndecidedError(FairwayError):
+    """A policy has not decided, although the problem may be sound: an engine goes by the last decision meanwhile."""
 
 
 @runtime_checkable

@@ -20,15 +20,10 @@ from fairway.cluster import Cluster
 from fairway.documents import A_NAME, Form, Path, about, shown, written
 from fairway.errors import InputError
 from fairway.jobs.job import Entity, Job, Name, Pair
+from fairway.magnitudes import AMOUNTS, FACTORS, MOST_WORKERS, Magnitude
 
-_MOST_WORKERS = 10**9
-_AMOUNTS = 1e-30, 1e15
-"""How small, if not 0, and how large steps and seconds may be."""
-_FACTORS = 1e-9, 1e12
-"""The same for rates, weights and prices."""
-
-Count = Annotated[int, Field(ge=0, le=_MOST_WORKERS)]
-NodeSize = Annotated[int, Field(ge=1, le=_MOST_WORKERS)]
+Count = Annotated[int, Field(ge=0, le=MOST_WORKERS)]
+NodeSize = Annotated[int, Field(ge=1, le=MOST_WORKERS)]
 Dollars = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -60,7 +55,7 @@ class ProblemFile:
         """
         largest = max(self.workers.values(), default=0)
         for position, job in enumerate(self.jobs):
-            if job.scale_factor > (largest or _MOST_WORKERS):
+            if job.scale_factor > (largest or MOST_WORKERS):
                 raise InputError(
                     f"jobs[{position}].scale_factor: {shown(job.scale_factor)} given, but no accelerator type has "
                     f"more than {largest} workers; lower it, add workers or take the job out"
@@ -73,7 +68,7 @@ _RATE = "a number >= 0 (steps per second)"
 _EXPECTED = {
     "": 'an object, as in {"workers": {"v100": 2}, "jobs": [{"id": "a", "throughputs": {"v100": 4.0}}]}',
     "workers": 'an object of counts by accelerator type, as in {"v100": 2}',
-    "workers.*": f"a whole number from 0 to {_MOST_WORKERS}",
+    "workers.*": f"a whole number from 0 to {MOST_WORKERS}",
     "jobs": "a list of jobs",
     "jobs.*": 'an object, as in {"id": "a", "throughputs": {"v100": 4.0}}',
     "jobs.*.id": A_NAME,
@@ -108,7 +103,7 @@ _EXPECTED = {
     "entities.*.policy": '"fairness" or "fifo"',
     "entities.*.parent": "the name of an entity, or null",
     "workers_per_node": 'an object of node sizes by accelerator type, as in {"v100": 4}',
-    "workers_per_node.*": f"a whole number from 1 to {_MOST_WORKERS}",
+    "workers_per_node.*": f"a whole number from 1 to {MOST_WORKERS}",
     "seed": "a whole number from 0 to 9223372036854775807",
 }
 """What each field has to be; `*` stands for a position in a list or a name that the file chooses."""
@@ -134,28 +129,24 @@ def _check_magnitudes(problem: Problem) -> None:
         "slo_seconds": problem.slo_seconds,
     }
     for name, column in amounts.items():
-        _check_sizes(column, _AMOUNTS, lambda job, name=name: ("jobs", job, name))
+        _check_sizes(column, AMOUNTS, lambda job, name=name: ("jobs", job, name))
     types = problem.types
-    _check_sizes(problem.weights, _FACTORS, lambda job: ("jobs", job, "weight"))
-    _check_sizes(problem.throughputs, _FACTORS, lambda job, column: ("jobs", job, "throughputs", types[column]))
+    _check_sizes(problem.weights, FACTORS, lambda job: ("jobs", job, "weight"))
+    _check_sizes(problem.throughputs, FACTORS, lambda job, column: ("jobs", job, "throughputs", types[column]))
     if problem.pairs is not None:
         _check_sizes(
-            problem.pairs.rates, _FACTORS, lambda pair, column, _: ("pairs", pair, "throughputs", types[column])
+            problem.pairs.rates, FACTORS, lambda pair, column, _: ("pairs", pair, "throughputs", types[column])
         )
     if problem.dollars_per_hour is not None:
-        _check_sizes(problem.dollars_per_hour, _FACTORS, lambda column: ("prices", types[column]))
+        _check_sizes(problem.dollars_per_hour, FACTORS, lambda column: ("prices", types[column]))
     teams = list(problem.entities)
     team_weights = np.array([entity.weight for entity in problem.entities.values()], dtype=float)
-    _check_sizes(team_weights, _FACTORS, lambda team: ("entities", teams[team], "weight"))
+    _check_sizes(team_weights, FACTORS, lambda team: ("entities", teams[team], "weight"))
 
 
-def _check_sizes(values: FloatArray, bounds: tuple[float, float], path: Callable[..., Path]) -> None:
-    least, most = bounds
+def _check_sizes(values: FloatArray, bounds: Magnitude, path: Callable[..., Path]) -> None:
     size = np.abs(values)
-    extreme = np.argwhere((size > most) | ((size < least) & (size > 0)))
+    extreme = np.argwhere((size > bounds.most) | ((size < bounds.least) & (size > 0)))
     if len(extreme):
         where = tuple(extreme[0].tolist())
-        raise InputError(
-            f"{written(path(*where))}: {values[where]:g} given, expected a size from {least:g} to {most:g}; "
-            "choose other units"
-        )
+        raise InputError(f"{written(path(*where))}: {bounds.refusal(float(values[where]))}")

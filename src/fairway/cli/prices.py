@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from fairway.errors import InputError
+from fairway.magnitudes import FACTORS
 
 
 def prices_of(text: str) -> dict[str, float]:
@@ -16,8 +17,10 @@ def prices_of(text: str) -> dict[str, float]:
             dollars = float(amount)
         except ValueError:
             dollars = math.nan
-        if not (name and math.isfinite(dollars) and dollars > 0):
-            raise InputError(f"--prices: '{part}' given, expected TYPE=DOLLARS, as in v100=0.74, above 0")
+        if not (name and dollars > 0 and dollars in FACTORS):
+            raise InputError(
+                f"--prices: '{part}' given, expected TYPE=DOLLARS, as in v100=0.74, above 0, from {FACTORS}"
+            )
         if name in prices:
             raise InputError(f"--prices: '{name}' given twice; keep one")
         prices[name] = dollars

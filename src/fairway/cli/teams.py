@@ -10,7 +10,6 @@ The words are `vision=2,speech=1:fifo`. The file, in YAML, has the same and more
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,6 +21,7 @@ from fairway.cli.given import read_given
 from fairway.documents import Form, Name
 from fairway.errors import InputError
 from fairway.jobs import Entity
+from fairway.magnitudes import FACTORS
 
 _CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
 _TEAM = re.compile(r"\s*([^=,:]*[^=,:\s])\s*=\s*([^=,:\s]+)\s*(?::\s*(fifo|fairness)\s*)?")
@@ -31,7 +31,7 @@ _TEAM = re.compile(r"\s*([^=,:]*[^=,:\s])\s*=\s*([^=,:\s]+)\s*(?::\s*(fifo|fairn
 class TeamFields:
     """One team of a file."""
 
-    weight: Annotated[float, Field(gt=0)] = 1.0
+    weight: Annotated[float, Field(ge=FACTORS.least, le=FACTORS.most)] = 1.0
     policy: Literal["fairness", "fifo"] = "fairness"
     parent: Name | None = None
 
@@ -49,7 +49,7 @@ _FORM: Form[TeamsFile] = Form(
         "": "teams with their weights, as in 'teams: {vision: {weight: 2}}'",
         "teams": "teams by name, as in {vision: {weight: 2}}",
         "teams.*": "an object, as in {weight: 2}",
-        "teams.*.weight": "a number above 0",
+        "teams.*.weight": f"a number above 0, from {FACTORS}",
         "teams.*.policy": "'fairness' or 'fifo'",
         "teams.*.parent": "the name of another team",
     },
@@ -81,7 +81,9 @@ def teams_of(text: str) -> dict[str, Entity]:
         match = _TEAM.fullmatch(part)
         weight = _weight(match[2]) if match else None
         if match is None or weight is None:
-            raise InputError(f"--teams: '{part}' given, expected NAME=WEIGHT or NAME=WEIGHT:fifo, weights above 0")
+            raise InputError(
+                f"--teams: '{part}' given, expected NAME=WEIGHT or NAME=WEIGHT:fifo, weights from {FACTORS}"
+            )
         if match[1] in teams:
             raise InputError(f"--teams: '{match[1]}' given twice; keep one")
         teams[match[1]] = Entity(weight=weight, policy="fifo" if match[3] == "fifo" else "fairness")
@@ -93,4 +95,4 @@ def _weight(text: str) -> float | None:
         weight = float(text)
     except ValueError:
         return None
-    return weight if math.isfinite(weight) and weight > 0 else None
+    return weight if weight > 0 and weight in FACTORS else None

@@ -21,6 +21,7 @@ from fairway.client.place import home_directory
 from fairway.cluster import Cluster
 from fairway.errors import FairwayError, InputError
 from fairway.live.backend.accelerators import emulated_accelerators
+from fairway.live.serving.supervise.open_files import allow_many_files
 from fairway.live.training.controller import Controller
 from fairway.live.training.settings import ControllerSettings
 from fairway.profiles.files import read_table
@@ -89,6 +90,7 @@ class _Server(ServiceServer):
 def run(options: UpOptions) -> None:
     """Run until SIGINT or SIGTERM."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
+    allow_many_files()
     settings = options.settings()
     table = None if options.profiles == _BUILTIN else read_table(options.profiles)
     directory = settings.directory

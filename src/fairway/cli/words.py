@@ -64,7 +64,10 @@ def moment(at: float | None, now: float) -> str:
     """A time of day, with the date unless it is today."""
     if at is None:
         return NOTHING
-    local, today = datetime.fromtimestamp(at).astimezone(), datetime.fromtimestamp(now).astimezone()
+    try:
+        local, today = datetime.fromtimestamp(at).astimezone(), datetime.fromtimestamp(now).astimezone()
+    except (OSError, OverflowError, ValueError):  # after the last year that a calendar has
+        return "out of sight"
     return f"{local:%H:%M:%S}" if local.date() == today.date() else f"{local:%Y-%m-%d %H:%M:%S}"
 
 

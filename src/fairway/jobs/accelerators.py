@@ -15,6 +15,7 @@ from fairway.errors import InputError
 from fairway.options import nearest
 
 _MOST = 10_000
+_MOST_TYPES = 1000
 _ONE = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?::\s*(\d+)\s*)?")
 _SEVERAL = re.compile(r"\s*\[([^\[\]]*)\]\s*(?::\s*(\d+)\s*)?")
 _EXAMPLES = "'A100:2', '[A100, V100]:2' or {A100: 2}"
@@ -60,6 +61,8 @@ class AcceleratorRequest:
     def _of_pairs(cls, pairs: list[tuple[str, int]]) -> AcceleratorRequest:
         if not pairs:
             raise InputError(f"no accelerator type given, expected {_EXAMPLES}; leave it out if any will do")
+        if len(pairs) > _MOST_TYPES:
+            raise InputError(f"{len(pairs)} accelerator types given, expected at most {_MOST_TYPES}")
         types = [name.strip().lower() for name, _ in pairs]
         repeated = next((name for name in types if types.count(name) > 1), None)
         if repeated:

@@ -42,13 +42,15 @@ from pydantic import (
 from fairway.documents import A_NAME, Expected, Form, about, names_of, shown
 from fairway.errors import InputError
 from fairway.jobs.accelerators import AcceleratorRequest
+from fairway.magnitudes import FACTORS, MOST_STEPS
 from fairway.quantities import A_SPAN, seconds_of
 
-_MOST_STEPS = 10**15
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OURS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES"}
-_BRACKETS = re.compile(r"^(\s*(?:resources:\s*\{\s*)?accelerators:\s*)(\[[^\[\]\n]*\]\s*:\s*\d+)", re.MULTILINE)
+_BRACKETS = re.compile(
+    r"^([ \t]*(?:resources:[ \t]*\{[ \t]*)?accelerators:[ \t]*)(\[[^\[\]\n]*\][ \t]*:[ \t]*\d+)", re.MULTILINE
+)
 
 # How values are read. An error that is raised here does not yet say in which field; the form adds that.
 
@@ -113,7 +115,10 @@ def _deadline(given: object) -> float | datetime:
         return seconds_of(given)
     if time.tzinfo is None:
         raise InputError(f"'{given}' given without a time zone; add one, as in '{given}+00:00' or '{given}Z'")
-    return time.astimezone(UTC)
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise InputError(f"'{given}' given, expected a time of the years 1 to 9999 in every time zone") from None
 
 
 # What values have to be.
@@ -157,8 +162,8 @@ Variables = Annotated[
 ]
 Weight = Annotated[
     float,
-    Field(gt=0, le=1e6),
-    Expected("a number above 0; a job of weight 2 gets twice the share of one of weight 1"),
+    Field(ge=FACTORS.least, le=FACTORS.most),
+    Expected(f"a number above 0, from {FACTORS}; a job of weight 2 gets twice the share of one of weight 1"),
 ]
 Span = Annotated[float, PlainValidator(seconds_of), Expected(A_SPAN), WithJsonSchema(_SPAN_OR_TEXT)]
 Deadline = Annotated[
@@ -170,7 +175,15 @@ Deadline = Annotated[
 ]
 JobType = Annotated[Text, Expected("the name of a job type in the table of profiles")]
 Throughputs = Annotated[
-    dict[Text, Annotated[float, Field(ge=0), Expected("a number of at least 0 (steps per second)")]],
+    dict[
+        Text,
+        Annotated[
+            float,
+            Field(ge=0, le=FACTORS.most),
+            AfterValidator(FACTORS.checked),
+            Expected(f"a number of at least 0, of a size from {FACTORS} (steps per second)"),
+        ],
+    ],
     Expected("steps per second by accelerator type, as in {v100: 4.1, k80: 0.9}"),
 ]
 
@@ -269,8 +282,8 @@ class JobDescription(_Part):
     steps: (
         Annotated[
             int,
-            Field(ge=1, le=_MOST_STEPS),
-            Expected(f"a whole number from 1 to {_MOST_STEPS} (steps of the whole gang)"),
+            Field(ge=1, le=MOST_STEPS),
+            Expected(f"a whole number from 1 to {MOST_STEPS} (steps of the whole gang)"),
         ]
         | None
     ) = Field(default=None, description="How long it is, in steps of the whole gang.", examples=[50000])

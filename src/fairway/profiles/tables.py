@@ -8,14 +8,17 @@ gangs of equal size share their workers, and only two at a time (Gavel §3.1).
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from fairway.documents import shown
 from fairway.errors import InputError
 from fairway.jobs import Job, Pair
+from fairway.magnitudes import FACTORS, MOST_WORKERS
+
+_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +136,9 @@ class ThroughputTable:
         """The gang sizes for which the rates of this job type are known, in increasing order."""
         known = sorted(s for name, s in self._alone if name == job_type)
         if not known:
-            nearest = difflib.get_close_matches(job_type, self.job_types, n=1, cutoff=0.0)[0]
-            raise InputError(f"job type {job_type!r} is not in the table ({self.source}); the nearest is {nearest!r}")
+            given = job_type[:_LONGEST_NAME]  # to compare long text takes long
+            nearest = difflib.get_close_matches(given, self.job_types, n=1, cutoff=0.0)[0]
+            raise InputError(f"job type {given!r} is not in the table ({self.source}); the nearest is {nearest!r}")
         return tuple(known)
 
     def rate(self, job_type: str, scale_factor: int, accelerator: str, *, spread: bool = False) -> float:
@@ -221,10 +225,16 @@ def _check_name(row: IsolatedRate | PairRate, column: str, name: str) -> None:
 
 
 def _check_scale_factor(row: IsolatedRate | PairRate) -> None:
-    if row.scale_factor < 1:
-        raise _error(row, f"scale_factor: {row.scale_factor} given, expected a whole number of at least 1")
+    if not 1 <= row.scale_factor <= MOST_WORKERS:
+        raise _error(
+            row,
+            f"scale_factor: {shown(row.scale_factor)} given, expected a whole number of at least 1 and up to "
+            f"{MOST_WORKERS}",
+        )
 
 
 def _check_rate(row: IsolatedRate | PairRate, column: str, rate: float) -> None:
-    if not (math.isfinite(rate) and rate >= 0):
-        raise _error(row, f"{column}: {rate} given, expected steps per second of at least 0")
+    try:
+        FACTORS.zero_or_more(rate)
+    except InputError as error:
+        raise _error(row, f"{column}: {error} (steps per second)") from None

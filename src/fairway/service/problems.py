@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from fairway.documents import shown
 from fairway.errors import FairwayError, InputError
+from fairway.live.training.decision_process import BusyError
 from fairway.live.training.inbox import OverError
 from fairway.store.errors import ConflictError, HeldError, IllegalChangeError, StoreError, UnknownError
 
@@ -30,7 +31,9 @@ _KINDS: tuple[tuple[type[FairwayError], int, str], ...] = (
     (HeldError, 409, "held"),
     (StoreError, 503, "store-failing"),
     (OverError, 503, "not-scheduling"),
+    (BusyError, 503, "busy"),
 )
+_LONGEST_LINE = 1000
 _CODES = {404: "no-such-route", 405: "no-such-method"}
 
 
@@ -57,7 +60,8 @@ class Problem(BaseModel):
 
 def answer(status: int, code: str, detail: str, headers: dict[str, str] | None = None) -> Response:
     """A problem as a response."""
-    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, code=code)
+    line = detail if len(detail) <= _LONGEST_LINE else f"{detail[:_LONGEST_LINE]}…"  # it may quote what was given
+    problem = Problem(title=HTTPStatus(status).phrase, status=status, detail=line, code=code)
     extra = dict(headers or {})
     if status == HTTPStatus.UNAUTHORIZED:
         extra["WWW-Authenticate"] = 'Bearer realm="fairway"'

@@ -7,6 +7,7 @@ operator insists.
 from __future__ import annotations
 
 import errno
+import functools
 import ipaddress
 import signal
 import socket
@@ -20,6 +21,7 @@ from starlette.types import ASGIApp
 
 from fairway.errors import InputError
 from fairway.service.app import create_app
+from fairway.service.connections import ConnectionLimits, Connections, LimitedConnection
 from fairway.service.context import Service
 from fairway.service.scheduler_view import SchedulerView
 
@@ -32,7 +34,8 @@ class HttpServer(uvicorn.Server):
     """A server of one application; `run` returns after `stop`, or a signal if it runs on the main thread.
 
     `address` is a port, or a socket that is bound already (`bound_socket`). `ready` is called with the address once it
-    answers; `before_shutdown` before it waits for requests that are under way, to end those that never would.
+    answers; `before_shutdown` before it waits for requests that are under way, to end those that never would. `limits`
+    are those of its connections, by default what the descriptors of this process allow.
     """
 
     def __init__(
@@ -46,12 +49,15 @@ class HttpServer(uvicorn.Server):
         plain_text: bool = False,
         ready: Callable[[str], None] | None = None,
         before_shutdown: Callable[[], None] | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> None:
         secure = check_reach(host, certificate, key, plain_text=plain_text)
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=functools.partial(  # type: ignore[arg-type]  # it is called as a class would be
+                    LimitedConnection, Connections(limits or ConnectionLimits.of_this_process())
+                ),
                 ws="none",
                 lifespan="on",
                 log_level="warning",
@@ -116,6 +122,7 @@ class ServiceServer(HttpServer):
         key: Path | None = None,
         plain_text: bool = False,
         ready: Callable[[str], None] | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> None:
         app = create_app(controller)
         service: Service = app.state.service
@@ -128,6 +135,7 @@ class ServiceServer(HttpServer):
             plain_text=plain_text,
             ready=ready,
             before_shutdown=service.watch.close,
+            limits=limits,
         )
 
 

@@ -14,4 +14,7 @@ def span(seconds: float) -> str:
 
 def clock_time(seconds: float) -> str:
     """A time of today or soon, on the clock of this machine."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S")
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S")
+    except (OSError, OverflowError, ValueError):  # after the last year that a calendar has
+        return "a time out of sight"

@@ -12,15 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from fairway.allocate.allocation import Allocation
+from fairway.allocate.policy import UndecidedError
+from fairway.allocate.problem import Problem
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.engine.training.engine import EngineOptions, TrainingEngine
-from fairway.engine.training.messages import Command, Event
+from fairway.engine.training.messages import Command, Event, Undecided
 from fairway.errors import FairwayError, InputError
 from fairway.jobs import Entity
 from fairway.profiles import ThroughputTable
@@ -166,16 +168,33 @@ def _handled_again(engine: TrainingEngine, entries: Sequence[Entry], said: Seque
     now, last = happened[-1]
     before_it = f", with {len(happened) - 1} before it at that moment," if len(happened) > 1 else ""
     where = f"entry {entries[-1].sequence}: {_short(last)}{before_it}"
+    before: list[Any] = [entry.message for entry in said]
+    policy = engine.policy
+    given_up = next((command.reason for command in before if isinstance(command, Undecided)), None)
+    if given_up is not None:  # for want of time, which need not be so again
+        engine.policy = _GivesUp(given_up)
     try:
         answer = engine.handle(now, [event for _, event in happened])
     except FairwayError as error:
         return f"{where} is refused now: {' '.join(str(error).split())}"
-    before: list[Any] = [entry.message for entry in said]
+    finally:
+        engine.policy = policy
     for number in range(max(len(before), len(answer))):
         then, again = (commands[number] if number < len(commands) else None for commands in (before, answer))
         if then is None or again is None or not _alike(command_document(then), command_document(again)):
             return f"{where} was answered by {_short(then)}, is now by {_short(again)}"
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _GivesUp:
+    """Stands for a policy that has not decided."""
+
+    name: ClassVar[str] = "undecided"
+    reason: str
+
+    def allocate(self, problem: Problem) -> Allocation:  # noqa: ARG002
+        raise UndecidedError(self.reason)
 
 
 def _short(message: Event | Command | None) -> str:

@@ -6,7 +6,6 @@ other content, it is refused. A key belongs to its submitter (`submitted_by`): t
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -18,6 +17,7 @@ from sqlalchemy import Connection, bindparam, insert, select
 
 from fairway.errors import InputError
 from fairway.jobs.description import JobDescription, job_of
+from fairway.magnitudes import AMOUNTS, FACTORS
 from fairway.store import counters
 from fairway.store.columns import json_text
 from fairway.store.errors import ConflictError
@@ -74,10 +74,14 @@ class Submission:
                 checked_name(value, what)
         if self.submitted_by:
             checked_name(self.submitted_by, "submitted_by")
-        if not (math.isfinite(self.weight) and self.weight > 0):
-            raise InputError(f"weight: {self.weight} given, expected a number above 0")
-        if self.steps is not None and not (math.isfinite(self.steps) and self.steps >= 0):
-            raise InputError(f"steps: {self.steps} given, expected a number of at least 0")
+        try:
+            FACTORS.above_zero(self.weight)
+        except InputError as error:
+            raise InputError(f"weight: {error}") from None
+        try:
+            AMOUNTS.zero_or_more(0.0 if self.steps is None else self.steps)
+        except InputError as error:
+            raise InputError(f"steps: {error}") from None
 
     def content(self) -> str:
         """A digest of all that the submitter said, by which a repetition is recognised."""

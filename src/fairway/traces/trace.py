@@ -7,13 +7,14 @@ cannot be used stands in `skipped` with its line and the reason, and `summary()`
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
 
+from fairway.documents import shown
 from fairway.errors import InputError
+from fairway.magnitudes import AMOUNTS, FACTORS, MOST_WORKERS, Magnitude
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +43,23 @@ class TraceJob:
     def __post_init__(self) -> None:
         if not self.id:
             raise InputError("id: nothing given, expected the name of the job")
-        if not (math.isfinite(self.arrival) and self.arrival >= 0):
-            raise InputError(f"arrival: {self.arrival} given, expected seconds of at least 0")
-        if self.scale_factor < 1:
-            raise InputError(f"scale_factor: {self.scale_factor} given, expected a whole number of at least 1")
+        if not 0 <= self.arrival <= AMOUNTS.most:
+            raise InputError(
+                f"arrival: {self.arrival} given, expected seconds of at least 0 and up to {AMOUNTS.most:g}"
+            )
+        if not 1 <= self.scale_factor <= MOST_WORKERS:
+            raise InputError(
+                f"scale_factor: {shown(self.scale_factor)} given, expected a whole number of at least 1 and up to "
+                f"{MOST_WORKERS}"
+            )
         if self.accelerators is not None and not (self.accelerators and all(self.accelerators)):
             raise InputError("accelerators: an empty name or no name given, expected None where any type will do")
         if not 0 < self.gpu_fraction <= 1:
             raise InputError(f"gpu_fraction: {self.gpu_fraction} given, expected a number above 0 and up to 1")
-        _check_positive("total_steps", self.total_steps)
-        _check_positive("duration_seconds", self.duration_seconds)
-        _check_positive("weight", self.weight)
-        _check_positive("slo", self.slo)
+        _check("total_steps", self.total_steps, AMOUNTS)
+        _check("duration_seconds", self.duration_seconds, AMOUNTS)
+        _check("weight", self.weight, FACTORS)
+        _check("slo", self.slo, FACTORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +116,12 @@ class Trace:
         return f" (line {self.skipped[0].line}: {self.skipped[0].reason})" if self.skipped else ""
 
 
-def _check_positive(name: str, value: float | None) -> None:
-    if value is not None and not (math.isfinite(value) and value > 0):
-        raise InputError(f"{name}: {value} given, expected a number above 0")
+def _check(name: str, value: float | None, sizes: Magnitude) -> None:
+    try:
+        if value is not None:
+            sizes.above_zero(value)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
 
 
 def _counted(count: int, noun: str) -> str:

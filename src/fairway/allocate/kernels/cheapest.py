@@ -189,7 +189,7 @@ def _worthwhile(
             # One more step is worth its price on this edge up to the rate d with worth / d = rise / run.
             run, rise = rate[e] - rate[e - 1], load[i] * (cost[e] - cost[e - 1])
             chosen = rate[e] if rise <= 0.0 else worth[i] * run / rise
-            if chosen < rate[e] or e == last:
+            if not chosen >= rate[e] or e >= last:
                 break
             e += 1
         chosen = min(max(chosen, rate[e - 1]), rate[e])

@@ -77,7 +77,7 @@ def _fill_by_prices(
     caps, left, time = classes.fastest / unit, np.zeros(size), np.ones(size)
     settled = np.zeros_like(classes.rates)
     first: tuple[float, FloatArray] | None = None
-    while True:
+    for _ in range(len(exhausted) + 1):  # each rise exhausts at least one more type
         reduced = classes if first is None else classes.within(time, ~exhausted)
         market = Market(reduced, warm_prices)
         filling = teams.up_to(caps)
@@ -114,6 +114,8 @@ def _fill_by_prices(
         # No job holds on to a free type for the sake of what is only rounding of its level.
         left = np.maximum(np.einsum("ij,ij->i", classes.rates, shares - settled) - _ROUNDING * amounts * unit, 0.0)
         warm_prices = None
+    assert first is not None
+    assert affordable is not None, "there is at least one rise"
     value, factor = teams.root_level(amounts), min(affordable.stretched.level, 1.0)
     return Solution(value * factor, value, shares, None, _prices_of(value, *first)), amounts
 
@@ -136,7 +138,7 @@ def _fill_by_programs(program: Program, teams: Teams, unit: FloatArray) -> tuple
     caps = np.full_like(unit, 1e9 * float((program.classes.fastest / unit).max()))
     level, amounts = 0.0, np.zeros_like(unit)
     first: tuple[float, FloatArray] | None = None
-    while True:
+    for _ in range(len(unit) + 1):  # each rise leaves at least one more class stuck
         step = level or 1.0
         rising = (teams.amounts(level + step, caps) - amounts) / step
         if not (rising > 0).any():
@@ -155,6 +157,8 @@ def _fill_by_programs(program: Program, teams: Teams, unit: FloatArray) -> tuple
         amounts = teams.amounts(level, caps)
         worth = optimum.worth * rising * unit
         stuck = (worth >= _STUCK * worth.max()) & (rising > 0)
+        if not stuck.any():
+            break
         caps = np.where(stuck, amounts, caps)
     assert first is not None, "at the start, everyone who can run anywhere can rise"
     value = teams.root_level(amounts)

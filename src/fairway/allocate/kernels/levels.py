@@ -82,10 +82,10 @@ def meets(classes: Classes, shares: FloatArray, demand: FloatArray) -> bool:
 
 def _along_tangents(classes: Classes, curve: ConvexCurve, level: float) -> Solution:
     """Lower the level, each time to the optimum for the tangents of the demand curves at the last one."""
-    typical = np.full(len(classes), np.inf)
+    program, typical = None, np.full(len(classes), np.inf)
     for _ in range(_STEPS):
         demand, slope = curve.at(level)
-        if (demand < _MUCH_LESS * typical).any():
+        if program is None or (demand < _MUCH_LESS * typical).any():
             program, typical = Program(classes, demand), demand
         optimum = program.maximise_level(demand - level * slope, slope)
         lower = min(optimum.value, level)

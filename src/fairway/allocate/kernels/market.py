@@ -116,24 +116,27 @@ class Market:
         modest = Answer(curve.reached(self._modest_rates), used, highest)
         balance = find_prices(ask, modest, self._starts, done=done, relative=True)
         useful = [self._asked[number - 1][0] for number, _ in balance.mixture if number]
-        self._starts = useful if balance.proof is None else [balance.proof, *useful]
+        self._starts = (useful if balance.proof is None else [balance.proof, *useful]) or self._starts
         return Raised(balance.value, balance.bound, balance.proof, balance.mixture)
 
     def _near_affordable(self, curve: ConvexCurve, budgets: FloatArray, level: float) -> tuple[float, float]:
         """A level near the highest that a budget of 1 pays for, and a bound of that one.
 
         The cost of a convex curve is convex in the level, so Newton's method from above never steps below the root:
-        each step is a bound. The splits are left as they are at the level that is returned.
+        each step is a bound. Where rounding is larger than what is looked for (costs that do not rise with the level,
+        or are no numbers), the last bound is the answer. The splits are left as they are at the level that is returned.
         """
         self._splits.price(budgets / self._capacity)
-        while True:
+        for _ in range(_STEPS):
             cost, rise = self._splits.cheapest(*curve.at(level))
-            if cost <= 1.0:
+            if not cost > 1.0:
                 return level, level
-            step = (cost - 1.0) / rise
-            if step <= _NEAR * abs(level):
-                return level, level - step
+            step = (cost - 1.0) / rise if rise > 0 else 0.0
+            if not step > _NEAR * abs(level):
+                return level, (level - step if step > 0 else level)
             level -= step
+        self._splits.cheapest(*curve.at(level))  # numbers so far apart have no nearer answer
+        return level, level
 
     def affordable(self, curve: Curve, budgets: FloatArray, level: float) -> float:
         """The highest level, at most this one, that a budget of 1 pays for; of any curve that does not fall.

@@ -56,6 +56,9 @@ _ATTEMPTS: tuple[dict[str, str | int | float], ...] = (
 )
 """What to change, one after the other, when numbers of very different size lead the solver astray."""
 
+_LARGEST = 1e15
+"""A coefficient of this size counts as infinite."""
+
 _PAYS = 1e-9
 _INFINITY = highspy.kHighsInf
 
@@ -146,7 +149,7 @@ class Program:
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(lengths)])
         lp.a_matrix_.index_ = np.concatenate([level, alone[1], pairs[1]])
-        lp.a_matrix_.value_ = np.concatenate([-classes.counts, alone[2], pairs[2]])
+        lp.a_matrix_.value_ = _solvable(np.concatenate([-classes.counts, alone[2], pairs[2]]))
         solver.passModel(lp)
         return solver
 
@@ -181,7 +184,8 @@ class Program:
         size, types = len(self.classes), len(self.classes.capacity)
         members = self.classes.counts / self._unit
         rows = types + size + np.arange(size)
-        demands = zip(rows.tolist(), (members * base).tolist(), (-members * slope).tolist(), strict=True)
+        wanted, rising = _solvable(members * base), _solvable(-members * slope)
+        demands = zip(rows.tolist(), wanted.tolist(), rising.tolist(), strict=True)
         for row, at_least, coefficient in demands:
             self._solver.changeRowBounds(row, at_least, _INFINITY)
             self._solver.changeCoeff(row, 0, coefficient)
@@ -190,7 +194,7 @@ class Program:
         """Set the objective; None values nothing."""
         alone = np.zeros(len(self._alone_class)) if values is None else values[self._alone_class, self._alone_type]
         together = np.zeros(len(self._pair)) if pair_values is None else pair_values[self._pair, self._pair_type]
-        cost = np.concatenate([[level], alone, together])
+        cost = _solvable(np.concatenate([[level], alone, together]))
         self._solver.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
 
     def _solve(self, scale: float, pair_values: FloatArray | None) -> Optimum | None:
@@ -232,7 +236,8 @@ class Program:
     def _bring_in(self, marked: BoolArray, pair_values: FloatArray | None) -> None:
         pair, j = np.nonzero(marked)
         lengths, rows, values = self._pair_matrix(pair, j)
-        cost = np.zeros(len(pair)) if pair_values is None else pair_values[pair, j]
+        values = _solvable(values)
+        cost = _solvable(np.zeros(len(pair)) if pair_values is None else pair_values[pair, j])
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int32)
         lower, upper = np.zeros(len(pair)), np.full(len(pair), _INFINITY)
         self._solver.addCols(len(pair), cost, lower, upper, len(rows), starts, rows.astype(np.int32), values)
@@ -282,6 +287,13 @@ class Program:
             prices=np.maximum(dual[:types], 0.0) * scale,
             worth=np.maximum(-dual[types + size :], 0.0) / self._unit * scale,
         )
+
+
+def _solvable(numbers: FloatArray) -> FloatArray:
+    """The numbers themselves; refuses those that a solver refuses, after which it would crash at the next question."""
+    if not (np.abs(numbers) < _LARGEST).all():
+        raise SolverError("the solver takes no numbers of this size; they differ by too many orders of magnitude")
+    return numbers
 
 
 def _pair_columns(classes: Classes, whole: int, prune: int) -> tuple[BoolArray, BoolArray, BoolArray]:

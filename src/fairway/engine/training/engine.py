@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fairway.allocate.allocation import Allocation
-from fairway.allocate.policy import Policy
+from fairway.allocate.policy import Policy, UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
 from fairway.engine.protocol import InvariantError, Story
@@ -45,6 +45,7 @@ from fairway.engine.training.messages import (
     Retire,
     RoundBegan,
     StepsCounted,
+    Undecided,
     WorkersJoined,
     WorkersLeft,
     WorkersReturned,
@@ -309,10 +310,9 @@ class TrainingEngine:
             self.round_end = None
             return []
         self.rounds += 1
-        if self._changed:
-            self._decide()
+        commands = self._decide() if self._changed else []
         self.round_end = self.now + self.options.round_seconds
-        commands = self._assign(preempt=True)
+        commands += self._assign(preempt=True)
         return [*commands, Extend(self.round_end), BeginRound(self.round_end)]
 
     def _backfill(self) -> list[Command]:
@@ -321,12 +321,22 @@ class TrainingEngine:
             return []
         return self._assign(preempt=False) if (self.jobs.on == NONE).any() else []
 
-    def _decide(self) -> None:
+    def _decide(self) -> list[Command]:
         problem = self._problem()
-        self.allocation = self.policy.allocate(problem)
+        try:
+            self.allocation = self.policy.allocate(problem)
+        except UndecidedError as error:
+            return [Undecided(str(error), self._newcomers())]
         self.solves += 1
         self._changed = False
         self._rounds.follow(self.allocation, self.jobs)
+        return []
+
+    def _newcomers(self) -> tuple[str, ...]:
+        """The jobs about which neither this engine nor the one that it goes on from has decided."""
+        decided = set() if self.allocation is None else set(self.allocation.ids)
+        new = np.logical_not(self.jobs.shares.any(axis=1))
+        return tuple(job for position, job in enumerate(self.jobs.ids) if new[position] and job not in decided)
 
     def _problem(self) -> Problem:
         """The decision as the policy sees it."""

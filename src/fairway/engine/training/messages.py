@@ -314,6 +314,17 @@ class BeginRound(_OfRounds):
 
 
 @dataclass(frozen=True, slots=True)
+class Undecided(_OfRounds):
+    """The policy has not decided, so that the last decision stays in force and is tried anew in the next round.
+
+    `newcomers` are the jobs about which nothing was decided before, in order of arrival: the reason may be one of them.
+    """
+
+    reason: str
+    newcomers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Retire(_OfJob):
     """The engine has let go of a job; on an equal share of the cluster its work would have taken so many seconds."""
 
@@ -321,4 +332,4 @@ class Retire(_OfJob):
     isolated_seconds: float
 
 
-Command: TypeAlias = Grant | Extend | Revoke | Refuse | BeginRound | Retire
+Command: TypeAlias = Grant | Extend | Revoke | Refuse | BeginRound | Undecided | Retire

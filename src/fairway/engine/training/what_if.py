@@ -13,7 +13,7 @@ from typing import Any
 from fairway.engine.protocol import Story
 from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.job_table import NONE
-from fairway.engine.training.messages import JobArrived, RoundBegan
+from fairway.engine.training.messages import JobArrived, RoundBegan, Undecided
 from fairway.errors import InputError
 from fairway.jobs import Job
 
@@ -69,10 +69,10 @@ def begin_next_round(engine: TrainingEngine) -> None:
 def refusal(engine: TrainingEngine, job: Job, deadline: float | None) -> str | None:
     """Why the policy of an engine that has no jobs cannot decide about this one; None if it can."""
     try:
-        engine.handle(max(engine.now, 0.0), [JobArrived(job, deadline), RoundBegan()])
+        commands = engine.handle(max(engine.now, 0.0), [JobArrived(job, deadline), RoundBegan()])
     except InputError as error:
         return str(error)
-    return None
+    return next((command.reason for command in commands if isinstance(command, Undecided)), None)
 
 
 def choose_next_round(engine: TrainingEngine) -> set[int]:

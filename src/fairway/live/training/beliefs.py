@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from fairway.jobs.description import JobDescription
 from fairway.live.training.engine_job import is_unknown
+from fairway.magnitudes import FACTORS
 from fairway.profiles.tables import ThroughputTable
 
 _TELLING = 0.05
@@ -52,7 +53,7 @@ class Beliefs:
 
     def elsewhere(self, seen_on: str, rate: float, name: str) -> float:
         """What a rate on one type lets one expect on another."""
-        return rate * self._speeds[name] / self._speeds[seen_on]
+        return FACTORS.clamped(rate * self._speeds[name] / self._speeds[seen_on])
 
 
 def is_telling(measured: float, believed: float) -> bool:

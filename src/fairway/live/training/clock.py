@@ -48,6 +48,10 @@ class Clock:
         """The same of something that has happened: now, if the wall clock was set back to before it."""
         return min(self.at(wall), self.now())
 
+    def wall_seconds(self, engine_seconds: float) -> float:
+        """How long so many of the engine's seconds take."""
+        return engine_seconds / self.time_scale
+
     def wall(self, engine: float) -> float:
         """The time of the wall clock at a time of the engine."""
         return self._clock.wall(self._origin + engine / self.time_scale)

@@ -6,6 +6,7 @@ stays is handed over to a new lease: it runs on, and nothing of it is stopped.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +22,7 @@ from fairway.engine.training.messages import (
     JobResumed,
     Refuse,
     Revoke,
+    Undecided,
 )
 from fairway.live.backend.commands import EndRun, ExtendLeases, HandOverRun
 from fairway.live.training import ledger
@@ -45,9 +47,13 @@ def follow(scheduler: LiveScheduler, events: Sequence[Event], commands: Sequence
                 scheduler.change(extend_leases, until, at=scheduler.clock.today())
                 scheduler.commands.append(ExtendLeases(until))
             case BeginRound():
+                scheduler.round_due = time.monotonic() + scheduler.clock.wall_seconds(command.at - scheduler.engine.now)
                 scheduler.at(command.at, partial(scheduler.begin_round, command.at))
             case Refuse():
                 scheduler.refuse(arrivals[command.job], command.reason)
+            case Undecided():
+                # At the engine's time, which is before that of the next round, however long this one took.
+                scheduler.at(scheduler.engine.now, partial(scheduler.suspects.undecided, command))
 
 
 def _parts(commands: Sequence[Command]) -> Iterator[list[Command]]:

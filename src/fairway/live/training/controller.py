@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from threading import Event as Flag
 from threading import Lock, Thread
 from typing import TypeVar
@@ -28,6 +29,7 @@ from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.protocol import Backend
 from fairway.live.backend.registry import backend_named
 from fairway.live.training.clock import Clock
+from fairway.live.training.decision_process import budgeted
 from fairway.live.training.inbox import Inbox
 from fairway.live.training.loop import Work
 from fairway.live.training.session import Surroundings
@@ -65,8 +67,11 @@ class Controller:
         self._backend = backend or backend_named(settings.backend)(
             settings.backend_directory, emulate=settings.emulate, time_scale=settings.time_scale
         )
+        decided_by = partial(budgeted, seconds=settings.decision_seconds)
         self._work = Work(
-            Surroundings(settings, store, self.table, self.clock, self._statistics), self._backend, self._inbox
+            Surroundings(settings, store, self.table, self.clock, self._statistics, decided_by),
+            self._backend,
+            self._inbox,
         )
         self._ready = Flag()
         self._failure: BaseException | None = None
@@ -164,7 +169,7 @@ class Controller:
 
     @property
     def healthy(self) -> bool:
-        """Whether it schedules, its store works and its backend answers."""
+        """Whether it schedules, its store works, its backend answers, and rounds and decisions come about in time."""
         return self._ready.is_set() and self._work.healthy
 
     @property

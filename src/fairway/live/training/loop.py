@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -45,6 +46,9 @@ _CLOSING_SECONDS = 20.0
 """How long a backend that is away may hold up the end; its runs go on, and the next controller adopts them."""
 _BACK_OFF = BackOff(1.0, 60.0)
 
+_LATE_SECONDS = 10.0
+"""How late a turn of the loop, or a round, may be before the controller counts as unhealthy; a turn takes a second."""
+
 
 class Work:
     """The loop of a controller; all of it runs on the loop's own thread."""
@@ -61,7 +65,7 @@ class Work:
         self._begun_with: Sequence[Accelerator] = ()
         self._course = Course()
         self._promises: list[Future[None]] = []
-        self._flushed = self._trimmed = time.monotonic()
+        self._flushed = self._trimmed = self._turned = time.monotonic()
 
     @property
     def begun(self) -> bool:
@@ -82,8 +86,14 @@ class Work:
 
     @property
     def healthy(self) -> bool:
-        """Whether all that it needs to work is there."""
-        return self._course.state is State.ATTACHED
+        """Whether all that it needs to work is there, and it works: by the time of its last turn and its last round.
+
+        Another thread asks, so this does not depend on what the loop itself would say, which may be stuck.
+        """
+        if self._course.state is not State.ATTACHED or self._around.statistics.undecided is not None:
+            return False
+        due = self.session.scheduler.round_due
+        return time.monotonic() < min(self._turned, math.inf if due is None else due) + _LATE_SECONDS
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -202,6 +212,7 @@ class Work:
             session.scheduler.close()
         self._session, self._begun_with = session, self.accelerators
         await self._commit(session)
+        self._turned = time.monotonic()
         if self._course.state is State.BEGINNING:
             self._course.to(State.ATTACHED)
 
@@ -255,6 +266,7 @@ class Work:
         elif self._closes_in_vain():
             self.closed_in_vain = self._why_gone
             self._course.to(State.OVER)
+        self._turned = time.monotonic()
 
     def _closes_in_vain(self) -> bool:
         """Whether everything is to stop, but the backend has been away for too long to be waited for."""

@@ -13,6 +13,7 @@ from fairway.engine.training.messages import Grant, RateMeasured
 from fairway.live.training.beliefs import is_telling
 from fairway.live.training.engine_job import is_unknown
 from fairway.live.training.leases import LiveJob, LiveLease
+from fairway.magnitudes import FACTORS
 from fairway.store.job_changes import replace_rates
 from fairway.store.records import MeasuredRate
 
@@ -29,7 +30,8 @@ def news(scheduler: LiveScheduler) -> list[RateMeasured]:
             continue
         members = [scheduler.jobs[name] for name in lease.grant.jobs]
         reported = [job.steps_per_second for job in members]
-        rates = [rate / scheduler.clock.time_scale for rate in reported if rate]
+        scaled = [rate / scheduler.clock.time_scale for rate in reported if rate]
+        rates = [rate for rate in scaled if rate > 0 and rate in FACTORS]  # a job may report whatever it likes
         if len(rates) == len(members):
             events += _compared(scheduler, lease, members, rates)
             if not lease.recorded or _differ(rates, lease.recorded):

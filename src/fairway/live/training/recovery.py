@@ -25,6 +25,7 @@ from fairway.live.training.leases import LiveJob, LiveLease, Run
 from fairway.live.training.scheduler import LiveScheduler
 from fairway.live.training.standing import NEW, Standing
 from fairway.live.training.verdict import BACK_OFF
+from fairway.magnitudes import FACTORS
 from fairway.profiles import catalog
 from fairway.store.queries import Snapshot
 from fairway.store.records import JobRecord, LeaseRecord, Worker
@@ -106,7 +107,7 @@ def _resumed_jobs(
     """The jobs as they stood; those that rest after a failure come back to the engine later."""
     measured: dict[str, dict[str, float]] = defaultdict(dict)
     for rate in snapshot.rates:
-        if not rate.beside:
+        if not rate.beside and rate.steps_per_second in FACTORS:
             measured[rate.job][rate.accelerator] = rate.steps_per_second
     for record in snapshot.jobs:
         try:

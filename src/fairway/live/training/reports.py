@@ -115,6 +115,7 @@ def ended(scheduler: LiveScheduler, number: int, name: str, outcome: RunOutcome)
     close_if_over(scheduler, lease, ended_at, verdict.reason.sentence)
     if verdict.state in ACTIVE:
         _go_back(scheduler, job, lease, verdict)
+        scheduler.suspects.explain(name)
         return
     if name in scheduler.engine.jobs:
         scheduler.take_in(JobFinished(name) if verdict.state is JobState.SUCCEEDED else JobFailed(name))
@@ -138,8 +139,7 @@ def _go_back(scheduler: LiveScheduler, job: LiveJob, lease: LiveLease, verdict: 
 
 def _rest(scheduler: LiveScheduler, job: LiveJob, seconds: float) -> None:
     """Take a job out of the engine for some seconds."""
-    job.waiting = scheduler.engine.resumed(job.id)
-    scheduler.take_in(JobFailed(job.id))
+    scheduler.take_out(job.id)
     scheduler.wait_before(job, seconds)
 
 

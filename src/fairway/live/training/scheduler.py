@@ -29,6 +29,7 @@ from fairway.engine.training.messages import (
     Event,
     JobArrived,
     JobCancelled,
+    JobFailed,
     JobResumed,
     RoundBegan,
     StepsCounted,
@@ -45,6 +46,7 @@ from fairway.live.training.commands import ask_to_end, follow, take_back
 from fairway.live.training.leases import Leases, LiveJob
 from fairway.live.training.standing import standing_document
 from fairway.live.training.statistics import Statistics
+from fairway.live.training.suspects import Suspects
 from fairway.profiles.tables import ThroughputTable
 from fairway.store.decisions import decision_document
 from fairway.store.job_changes import explain_jobs
@@ -67,8 +69,9 @@ class LiveScheduler:
 
     `changes` are for the store, `commands` for the backend, both in order. `workers` are all that ever were, as the
     store has them, and `places` their numbers at the backend. Jobs that are `set_aside` cannot be scheduled as things
-    are, but could be again. While it is `closing` nothing is decided. `user_of` says as which user of
-    the machine the jobs of a team run.
+    are, but could be again. While it is `closing` nothing is decided. `round_due` is when the next round should begin,
+    on the machine's monotonic clock, None while there is nothing to decide about. `user_of` says as which
+    user of the machine the jobs of a team run.
     """
 
     def __init__(
@@ -95,11 +98,13 @@ class LiveScheduler:
         self.changes: list[Change] = []
         self.commands: list[RunCommand] = []
         self.closing = False
+        self.round_due: float | None = None
         self._refused: dict[str, JobArrived | JobResumed] = {}
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._count = itertools.count()
         self._reasons: dict[str, Reason] = {}
         self._solves = engine.solves
+        self.suspects = Suspects(self)
         self._steps: list[Step] | None = None
 
     # Time
@@ -133,6 +138,17 @@ class LiveScheduler:
             if job.id in engine.jobs and not self.leases.of_job(job.id):
                 reason = blocked(engine, engine.jobs.position(job.id), room)
                 self.explain({job.id: _UNDECIDED if reason is None else Reason(reason.code, reason.sentence)})
+
+    def take_out(self, name: str) -> None:
+        """Take a job out of the engine, to be brought back as it stands there; what it runs saves and stops."""
+        job = self.jobs[name]
+        job.waiting = self.engine.resumed(name)
+        self.take_in(JobFailed(name))
+
+    def bring_back(self, name: str) -> None:
+        """Let a job that was taken out go back to the engine."""
+        if name in self.jobs:
+            self._return(self.jobs[name])
 
     def wait_before(self, job: LiveJob, seconds: float) -> None:
         """Let a job rest for some seconds of the wall clock before it goes back to the engine."""
@@ -250,12 +266,16 @@ class LiveScheduler:
         if journal:
             self._record(Step(now, events, commands))
         if isinstance(events[-1], RoundBegan):
+            self.round_due = None  # unless another is to follow, which a command says
+            if not len(self.engine.jobs):
+                self.at(now, self.suspects.decided)
             self.statistics.rounds += self.engine.rounds - rounds
             self._explain_all()
             self.save_standing()
         if self.engine.solves > self._solves:
             self._solves = self.engine.solves
             self.statistics.count_decision(seconds)
+            self.at(now, self.suspects.decided)
             allocation = self.engine.allocation
             assert allocation is not None
             document = decision_document(self.policy, allocation.problem, allocation, self._reasons, previous)
@@ -314,7 +334,7 @@ class LiveScheduler:
     def close(self) -> None:
         """Ask all that runs to save and stop; nothing new begins."""
         self.save_standing()
-        self.closing = True
+        self.closing, self.round_due = True, None
         leases = list(self.leases)
         take_back(self, leases, [(lease, name) for lease in leases for name in lease.runs], save=True)
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
+from fairway.allocate.policy import Policy
 from fairway.allocate.registry import policy_of
 from fairway.engine.training.engine import EngineOptions, TrainingEngine
 from fairway.engine.training.messages import Event, JobArrived
@@ -59,6 +60,10 @@ _LOOK_EVERY_SECONDS = 1.0
 _FEWEST_DECISIONS = 10
 
 
+def _itself(policy: Policy) -> Policy:
+    return policy
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a session works with, and what stays when one session follows another."""
@@ -68,6 +73,8 @@ class Surroundings:
     table: ThroughputTable
     clock: Clock
     statistics: Statistics
+    decided_by: Callable[[Policy], Policy] = _itself
+    """How the policy is asked: as it is, or with a budget of time in another process."""
 
 
 class Session:
@@ -87,7 +94,7 @@ class Session:
         self.places = Places.of(registered, accelerators)
         held = store.read(snapshot)
         self.cluster = cluster_of(held.workers, settings.prices)
-        policy = policy_of(settings.policy)
+        policy = around.decided_by(policy_of(settings.policy))
         options = EngineOptions(
             settings.round_seconds,
             settings.restart_seconds,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from fairway.allocate.registry import policy_of
 from fairway.errors import InputError
 from fairway.jobs import Entity
+from fairway.magnitudes import FACTORS, SPANS
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class ControllerSettings:
     where accelerators are emulated. `emulate` declares accelerators as in `v100=2,k80=1`; without it they are found.
     `backend` is the name of what runs the jobs, and `run_as` has the users of the machine as which it does: by team,
     and that of all other jobs under the name "".
+    `decision_seconds` (of the wall clock) is how long the policy may take for a decision before it is given up.
     `entities` are teams with their weights. `journal_entries` is how many entries of the journal are kept at least.
     """
 
@@ -34,12 +35,22 @@ class ControllerSettings:
     entities: Mapping[str, Entity] = field(default_factory=dict)
     prices: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
+    decision_seconds: float = 30.0
     journal_entries: int = 100_000
 
     def __post_init__(self) -> None:
         policy_of(self.policy)
-        if not (math.isfinite(self.time_scale) and self.time_scale > 0):
-            raise InputError(f"time scale: {self.time_scale} given, expected a number above 0")
+        for what, number, sizes in (
+            ("time scale", self.time_scale, FACTORS),
+            ("round", self.round_seconds, SPANS),
+            ("decision", self.decision_seconds, SPANS),
+            *((f"prices.{name}", price, FACTORS) for name, price in self.prices.items()),
+            *((f"teams.{name}.weight", team.weight, FACTORS) for name, team in self.entities.items()),
+        ):
+            try:
+                sizes.above_zero(number)
+            except InputError as error:
+                raise InputError(f"{what}: {error}") from None
         if self.time_scale != 1 and self.emulate is None:
             raise InputError(f"time scale: {self.time_scale} given, but only emulated accelerators can run faster")
 
