@@ -317,9 +317,8 @@ def test_other_users_are_not_let_in(served: Callable[..., Any]) -> None:
 def test_all_that_decides_is_there_before_the_first_request(workers: int, scheduler: str, searches: str) -> None:
     """Compiled code takes most of a second to come from its cache, and no other message would be taken in meanwhile."""
     program = f"""
-from types import SimpleNamespace
 from fairway import Fleet, Stage, TaskGraph, Worker, Workflow
-from fairway.live.serving.runtime.worker import ServingWorker
+from fairway.live.serving.runtime.warm_up import warm_up
 from fairway.place import kernels
 from fairway.place.registry import placer_of
 
@@ -327,8 +326,7 @@ names = ("start", "left", "right", "end")
 edges = (("start", "left"), ("start", "right"), ("left", "end"), ("right", "end"))
 fleet = Fleet.of([Worker(f"w{{number}}", 1.0) for number in range({workers})])
 graph = TaskGraph.of(Workflow(tuple(Stage.of(name, 1.0) for name in names), edges, {{}}), fleet)
-worker = SimpleNamespace(engine=SimpleNamespace(me=0))
-ServingWorker._warm_up(worker, placer_of("{scheduler}"), fleet, [graph])
+warm_up(placer_of("{scheduler}"), fleet, [graph], me=0)
 print([len(each.signatures) for each in (kernels.plan_tasks, kernels.{searches}, kernels.spread_task)])
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)

@@ -41,7 +41,8 @@ def explained(what: str, problem: BaseException) -> str:
 
 def _where(problem: BaseException, said: str) -> str:
     """The traceback; the causes of an exception are part of it if they can be read."""
-    own = "".join(traceback.format_tb(problem.__traceback__)[-50:]) + f"{kind_of(problem)}: {said}"
+    frames = "".join(traceback.format_tb(problem.__traceback__)[-50:])
+    own = f"Traceback (most recent call last):\n{frames}{kind_of(problem)}: {said}"
     if problem.__cause__ is None and problem.__context__ is None:
         return _plain(own)[-_MOST_LOGGED:]
     try:
