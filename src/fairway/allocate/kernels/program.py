@@ -56,8 +56,8 @@ _ATTEMPTS: tuple[dict[str, str | int | float], ...] = (
 )
 """What to change, one after the other, when numbers of very different size lead the solver astray."""
 
-_LARGEST = 1e15
-"""A coefficient of this size counts as infinite."""
+_LARGEST, _LARGEST_COST = 1e15, 1e20
+"""Coefficients and bounds, and costs, of these sizes the solver refuses or takes for infinite."""
 
 _PAYS = 1e-9
 _INFINITY = highspy.kHighsInf
@@ -194,7 +194,7 @@ class Program:
         """Set the objective; None values nothing."""
         alone = np.zeros(len(self._alone_class)) if values is None else values[self._alone_class, self._alone_type]
         together = np.zeros(len(self._pair)) if pair_values is None else pair_values[self._pair, self._pair_type]
-        cost = _solvable(np.concatenate([[level], alone, together]))
+        cost = _solvable(np.concatenate([[level], alone, together]), _LARGEST_COST)
         self._solver.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
 
     def _solve(self, scale: float, pair_values: FloatArray | None) -> Optimum | None:
@@ -237,7 +237,7 @@ class Program:
         pair, j = np.nonzero(marked)
         lengths, rows, values = self._pair_matrix(pair, j)
         values = _solvable(values)
-        cost = _solvable(np.zeros(len(pair)) if pair_values is None else pair_values[pair, j])
+        cost = _solvable(np.zeros(len(pair)) if pair_values is None else pair_values[pair, j], _LARGEST_COST)
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int32)
         lower, upper = np.zeros(len(pair)), np.full(len(pair), _INFINITY)
         self._solver.addCols(len(pair), cost, lower, upper, len(rows), starts, rows.astype(np.int32), values)
@@ -289,9 +289,9 @@ class Program:
         )
 
 
-def _solvable(numbers: FloatArray) -> FloatArray:
+def _solvable(numbers: FloatArray, largest: float = _LARGEST) -> FloatArray:
     """The numbers themselves; refuses those that a solver refuses, after which it would crash at the next question."""
-    if not (np.abs(numbers) < _LARGEST).all():
+    if not (np.abs(numbers) < largest).all():
         raise SolverError("the solver takes no numbers of this size; they differ by too many orders of magnitude")
     return numbers
 
