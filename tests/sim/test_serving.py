@@ -91,7 +91,7 @@ def drained(world: Watched) -> None:
             assert engine.load.queued == 0.0
             assert engine.running is None
             assert not engine.beside
-            assert all(task.ended is not None for tasks in engine.here.tasks.values() for task in tasks.values())
+            assert all(task.ended is not None for key in engine.here.tasks for task in engine.here.of(key))
             assert len(engine.here.tasks) <= 2 * KEPT_REQUESTS
             assert not engine.ingress.open
             if engine.desk is not None:

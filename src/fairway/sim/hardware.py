@@ -57,11 +57,16 @@ class Hardware:
         self._nic_queues = nic_queues
 
     def arrival(self, now: float, source: int, target: int, message: Event) -> float:
-        """When a message that is sent now is there, with the data that it speaks of."""
+        """When a message that is sent now is there; but for inputs of tasks, and batches, it speaks of no data."""
+        if type(message) is BatchArrived and not self._pulls:
+            return self._batch_arrival(now, target, message)
         near = self._share_hosts and self._hosts[source] == self._hosts[target]
-        if self._pulls or type(message) is not InputsArrived:
-            if type(message) is BatchArrived and not self._pulls:
-                return self._batch_arrival(now, target, message)
+        return now if near else now + self._latency
+
+    def inputs_arrival(self, now: float, source: int, target: int, message: InputsArrived) -> float:
+        """When inputs of a task that are sent now are there; with a store, that is when the message is."""
+        near = self._share_hosts and self._hosts[source] == self._hosts[target]
+        if self._pulls:
             return now if near else now + self._latency
         flow, stage, sources, _ = message
         far, close, inputs = self._seconds.get(flow.graph) or self._columns(flow.graph)

@@ -161,7 +161,7 @@ class World:
         self.draws = np.random.default_rng([options.seed, 1])
         copies = scenario.eviction_copies if options.eviction_copies is None else options.eviction_copies
         self.hardware = Hardware(fleet, self.recorder, eviction_copies=copies, nic_queues=options.nic_queues)
-        self._arrival = self.hardware.arrival
+        self._arrival, self._inputs_arrival = self.hardware.arrival, self.hardware.inputs_arrival
         self.now = 0.0
         self.events = 0
         self._scenario = scenario
@@ -261,12 +261,12 @@ class World:
             if target == WORLD:
                 message()
             elif (engine := engines[target]) is not None:
-                if target == OUTSIDE:
+                if target >= 0:
+                    commands = engine.handle(now, (message,))
+                else:
                     happened = self._of_this_moment(engine, message)
                     events += len(happened) - 1
                     commands = engine.handle(now, happened)
-                else:
-                    commands = engine.handle(now, (message,))
                 if commands:
                     do(target, commands)
                 if wakes and (due := engine.due) < dues[target] and not now < certain[target] <= due:
@@ -329,7 +329,7 @@ class World:
             if kind is Send:
                 to, message = command
                 if type(message) is InputsArrived:  # most of them
-                    heappush(heap, (self._arrival(now, worker, to, message), NORMAL, number, to, message))
+                    heappush(heap, (self._inputs_arrival(now, worker, to, message), NORMAL, number, to, message))
                 elif self._latency is None or to == OUTSIDE or type(message) is BatchArrived:
                     priority = NORMAL if to != OUTSIDE else self._to_planner
                     heappush(heap, (self._arrival(now, worker, to, message), priority, number, to, message))

@@ -154,9 +154,9 @@ class Forwarding(SideBySide):
         is_join = graph.is_join[stage]
         recovers, here, task = self._recovers, self.here, None
         if is_join or recovers:
-            tasks = here.tasks.get(flow.request.key)
-            if tasks is not None:
-                task = tasks.get(stage)
+            task = here.tasks.get(flow.request.key)
+            while task is not None and task.stage != stage:
+                task = task.sibling
         if task is None:
             if here.is_wary and recovers:
                 if flow.request.key in here.over or not self._is_open(flow.request):

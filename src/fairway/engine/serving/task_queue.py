@@ -23,8 +23,8 @@ class Task:
     Inputs are bits of a whole number, by the stage that they come from. `turn` is when it got the accelerator, and
     `found` what it found in memory then (`messages`). `mates` are tasks that run together with this one; `seconds` is
     then the time of all of them. One that is `dropped` runs for nothing. `ended` is when it ended, once it has. `batch`
-    is what an engine has planned, with its share of the worker. From its turn on, `waits_for` are models that have not
-    come yet, and `run` is the number of its run.
+    is what an engine has planned, with its share of the worker. `sibling` is another task of its request here
+    (`tasks_here`). From its turn on, `waits_for` are models that have not come yet, and `run` is the number of its run.
     """
 
     __slots__ = (
@@ -42,12 +42,14 @@ class Task:
         "queued",
         "run",
         "seconds",
+        "sibling",
         "stage",
         "turn",
         "waits_for",
     )
     found: int
     run: int
+    sibling: Task | None
     turn: float
     waits_for: set[int]
 

@@ -9,7 +9,7 @@ inputs that were sent by an older one may still come.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fairway.engine.serving.flow import Flow
 from fairway.engine.serving.task_queue import Task
@@ -18,11 +18,10 @@ KEPT_REQUESTS = 64
 """Of so many requests a worker keeps outputs, or twice as many, where it does not hear which of them are over."""
 
 _MOST_OVER = 4096
-_NOTHING: dict[int, Task] = {}
 
 
 class TasksHere:
-    """`tasks` by the key of their request and the number of their stage; those that have ended stand for their outputs.
+    """`tasks` has one task of each request by its key, and through it all others; ended ones stand for their outputs.
 
     `over` are requests that are over, `plans` the newest plans of those that were planned again. `has_let_go` says that
     outputs went whose requests may still need them. As long as it is not `is_wary`, no worker was lost and no request
@@ -34,7 +33,7 @@ class TasksHere:
     def __init__(self, kept: float = math.inf) -> None:
         self.over: dict[int, None] = {}
         self.plans: dict[int, Flow] = {}
-        self.tasks: dict[int, dict[int, Task]] = {}
+        self.tasks: dict[int, Task] = {}
         self.has_let_go = False
         self.is_wary = False
         self._kept = kept
@@ -45,33 +44,31 @@ class TasksHere:
 
     def get(self, key: int, stage: int) -> Task | None:
         """The task of a stage, if it waits or runs here, or has ended here and its output is here."""
-        tasks = self.tasks.get(key)
-        return None if tasks is None else tasks.get(stage)
+        task = self.tasks.get(key)
+        while task is not None and task.stage != stage:
+            task = task.sibling
+        return task
 
     def of(self, key: int) -> list[Task]:
         """All tasks of a request, those that have ended too."""
-        return list(self.tasks.get(key, _NOTHING).values())
+        return list(_siblings(self.tasks.get(key)))
 
     def add(self, task: Task) -> None:
         """A task has come."""
-        key = task.flow.request.key
-        tasks = self.tasks.get(key)
-        if tasks is not None:
-            tasks[task.stage] = task
-            return
-        self.tasks[key] = {task.stage: task}
-        if len(self.tasks) > self._most:
+        key, tasks = task.flow.request.key, self.tasks
+        task.sibling = tasks.get(key)
+        tasks[key] = task
+        if len(tasks) > self._most:
             self._let_go_of_ended()
-            self._most = 2 * max(self._kept, len(self.tasks))  # so that it is rare, however many tasks wait here
+            self._most = 2 * max(self._kept, len(tasks))  # so that it is rare, however many tasks wait here
 
     def remove(self, task: Task) -> None:
         """A task is here no more, if it was."""
         key = task.flow.request.key
-        tasks = self.tasks.get(key)
-        if tasks is not None and tasks.get(task.stage) is task:
-            del tasks[task.stage]
-            if not tasks:
-                del self.tasks[key]
+        left = [other for other in self.of(key) if other is not task]
+        self.tasks.pop(key, None)
+        for other in reversed(left):
+            self.add(other)
 
     def follow(self, flow: Flow) -> None:
         """Take note of the newest plan of a request."""
@@ -96,18 +93,25 @@ class TasksHere:
 
     def let_go(self, concerned: Callable[[Flow], bool]) -> list[Task]:
         """Let go of all that is here of some requests; their tasks."""
-        flows = {key: next(iter(tasks.values())).flow for key, tasks in self.tasks.items()}
+        flows = {key: task.flow for key, task in self.tasks.items()}
         keys = [key for key, flow in {**self.plans, **flows}.items() if concerned(flow)]
         return [task for key in keys for task in self._let_go(key)]
 
     def _let_go_of_ended(self) -> None:
         """Let go of the requests that came first, if all of their tasks here have ended."""
         excess = len(self.tasks) - self._kept
-        ended = [key for key, tasks in self.tasks.items() if all(task.ended is not None for task in tasks.values())]
+        ended = [key for key, first in self.tasks.items() if all(task.ended is not None for task in _siblings(first))]
         for key in ended[: int(excess)]:
             del self.tasks[key]
             self.has_let_go = True
 
     def _let_go(self, key: int) -> list[Task]:
         self.plans.pop(key, None)
-        return list(self.tasks.pop(key, _NOTHING).values())
+        return list(_siblings(self.tasks.pop(key, None)))
+
+
+def _siblings(task: Task | None) -> Iterator[Task]:
+    """A task, and those that are found through it."""
+    while task is not None:
+        yield task
+        task = task.sibling
