@@ -19,7 +19,6 @@ drop what they hold of them.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -155,7 +154,7 @@ class ServingEngine(Forwarding):
             self.desk = Desk(desk, placer, draws, epoch=options.epoch, initial_copies=initial_copies)
         self.here.is_wary = options.epoch > 0
         self._publishes = options.publishes
-        self._to_me: deque[Event] = deque()
+        self._to_me: list[Event] = []  # messages of this engine to itself; rarely more than one
         self._past = options.story
         self._remember = options.story.remember
         if me != OUTSIDE:
@@ -183,7 +182,7 @@ class ServingEngine(Forwarding):
                 _HANDLERS[type(event)](self, event)
             while True:
                 while self._to_me:
-                    message = self._to_me.popleft()
+                    message = self._to_me.pop(0)
                     _HANDLERS[type(message)](self, message)
                 if self.running is None:
                     if self.queue.ready or self._passed is not None:
