@@ -37,11 +37,15 @@ from fairway.place.state import NEVER, StateTable
 
 
 class Beside(NamedTuple):
-    """A task that runs, or waits for its models, beside others: on so many CPUs and slices, since then, until then."""
+    """A task that runs, or waits for its models, beside others: on so many CPUs and slices, since then, until then.
+
+    `part` is the part of the worker that these are.
+    """
 
     task: Task
     cpu: int
     gpu: int
+    part: float
     began: float
     until: float
 
@@ -88,12 +92,12 @@ class SideBySide(Station):
         shares = task.facts.shares
         return (self.cpus, self.slices) if shares is None else shares[task.stage]
 
-    def _weight(self, cpu: int, gpu: int) -> float:
+    def _part(self, cpu: int, gpu: int) -> float:
         """The part of the worker that a share is."""
         return max(cpu / self.cpus if self.cpus else 0.0, gpu / self.slices if self.slices else 0.0)
 
     def _load_of(self, task: Task) -> float:
-        return task.seconds * self._weight(*self._share(task)) if self._shared else task.seconds
+        return task.seconds * self._part(*self._share(task)) if self._shared else task.seconds
 
     # Tasks start
 
@@ -139,7 +143,7 @@ class SideBySide(Station):
         self._numbers += 1
         run = task.run = self._numbers
         there = max((until for model, until in self._copies.values() if model in task.waits_for), default=now)
-        self.beside[run] = Beside(task, cpu, gpu, now, there + task.seconds)
+        self.beside[run] = Beside(task, cpu, gpu, self._part(cpu, gpu), now, there + task.seconds)
         self._sum_up()
         if task.waits_for:
             self.awaiting.append(task)
@@ -166,9 +170,11 @@ class SideBySide(Station):
 
     def _sum_up(self) -> None:
         """What is left of the tasks that hold shares, as parts of the whole worker."""
-        now = self.now
-        left = [max(0.0, each.until - now) * self._weight(each.cpu, each.gpu) for each in self.beside.values()]
-        self.load.busy_until = now + sum(left) if left else NEVER
+        now, left = self.now, 0.0
+        for _, _, _, part, _, until in self.beside.values():
+            if until > now:
+                left += (until - now) * part
+        self.load.busy_until = now + left if self.beside else NEVER
 
     # Tasks end
 
