@@ -7,8 +7,7 @@ for the planner hands what its stage put out over: from then on, letting it go i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fairway.live.serving.runtime.limits import LOOP_SECONDS
@@ -60,6 +59,22 @@ class Value:
             self._packed = None
 
 
+class _Watched:
+    """A block in which values of a request are packed or opened."""
+
+    __slots__ = ("_lane", "_mark", "_now")
+
+    def __init__(self, lane: Lane, now: Callable[[], float], mark: bytes) -> None:
+        self._lane, self._now, self._mark = lane, now, mark
+
+    def __enter__(self) -> None:
+        now = self._now()
+        self._lane.begin(workflow_of(self._mark), -1, now, now + LOOP_SECONDS, (self._mark,))
+
+    def __exit__(self, *_: object) -> None:
+        self._lane.end(self._now())
+
+
 class RequestValues:
     """Values by request: its input, and the output of each stage that is known here; `values` packs and opens them.
 
@@ -78,15 +93,9 @@ class RequestValues:
     def __len__(self) -> int:
         return len({*self._inputs, *self._outputs})
 
-    @contextmanager
-    def watched(self, key: int) -> Iterator[None]:
+    def watched(self, key: int) -> _Watched:
         """Let the supervisor see whose values the loop packs and opens: code of their author runs then."""
-        mark, now = self.marks.get(key, NO_MARK), self._now()
-        self._lane.begin(workflow_of(mark), -1, now, now + LOOP_SECONDS, (mark,))
-        try:
-            yield
-        finally:
-            self._lane.end(self._now())
+        return _Watched(self._lane, self._now, self.marks.get(key, NO_MARK))
 
     def keep_input(self, key: int, value: Value) -> None:
         """The input of a request."""

@@ -138,8 +138,7 @@ class StageRunner:
 
     def _seconds_of(self, run: Run) -> float:
         """How long a run may take: if several clients wait, as long as the last of them does."""
-        now = self._now()
-        left = max(flow.request.deadline for flow in _flows(run)) - now
+        left = max([flow.request.deadline for flow in _flows(run)]) - self._now()
         return self._limits.of_stage(run.seconds, is_known=run.seconds != UNMEASURED_SECONDS, left=left)
 
     def _arguments(self, stage: _Stage, key: int) -> Callable[[], Arguments]:

@@ -21,13 +21,13 @@ NO_MARK = bytes(MARK_BYTES)
 
 _WORKFLOW_BYTES = 2
 
-_STATE = Struct("=q")
-_FACTS = Struct("=iiqddd")
-_ENDED = Struct("=d")
-_FACTS_AT = _STATE.size
-_ENDED_AT = _FACTS_AT + _FACTS.size - _ENDED.size
-_MARKS_AT = _FACTS_AT + _FACTS.size
+_STATE = Struct("=qd")
+"""Whether something is under way, and when the last thing ended."""
+_FACTS = Struct("=iiqdd")
 _MARK = Struct(f"={MARK_BYTES}s")
+_MARKS_AT = _STATE.size + _FACTS.size
+_LANE = Struct(f"=qdiiqdd{MARK_BYTES}s")
+"""All of a lane with one mark, as most have: one call writes it."""
 _LANE_BYTES = 2048
 _MOST_MARKS = (_LANE_BYTES - _MARKS_AT) // MARK_BYTES
 
@@ -87,23 +87,21 @@ class Lane:
         """Something begins."""
         if not self._on:
             return
-        memory, offset = self._memory, self._offset
+        memory, offset, count = self._memory, self._offset, len(marks)
         self._holder = holder
-        _STATE.pack_into(memory, offset, _IDLE)  # first, and last again: a reader may look at any moment
-        at = offset + _MARKS_AT
-        for mark in marks[:_MOST_MARKS]:
-            _MARK.pack_into(memory, at, mark)
-            at += MARK_BYTES
-        _FACTS.pack_into(
-            memory, offset + _FACTS_AT, number, stage, min(len(marks), _MOST_MARKS), since, until, math.inf
-        )
-        _STATE.pack_into(memory, offset, _ACTIVE)
+        if count > 1:
+            count = min(count, _MOST_MARKS)
+            at = offset + _MARKS_AT
+            for mark in marks[1:count]:
+                at += MARK_BYTES
+                _MARK.pack_into(memory, at, mark)
+        first = marks[0] if marks else NO_MARK
+        _LANE.pack_into(memory, offset, _ACTIVE, math.inf, number, stage, count, since, until, first)
 
     def end(self, now: float, holder: int = 0) -> None:
         """It has ended; nothing if something else has begun here since, with another `holder`."""
         if self._on and self._holder == holder:
-            _STATE.pack_into(self._memory, self._offset, _IDLE)
-            _ENDED.pack_into(self._memory, self._offset + _ENDED_AT, now)
+            _STATE.pack_into(self._memory, self._offset, _IDLE, now)
 
     def turn_off(self) -> None:
         """This process is not the one that the lane is about: a stage has forked."""
@@ -111,13 +109,11 @@ class Lane:
 
     def clear(self) -> None:
         """A new process begins, which has done nothing yet."""
-        _STATE.pack_into(self._memory, self._offset, _IDLE)
-        _FACTS.pack_into(self._memory, self._offset + _FACTS_AT, -1, -1, 0, -math.inf, -math.inf, -math.inf)
+        _LANE.pack_into(self._memory, self._offset, _IDLE, -math.inf, -1, -1, 0, -math.inf, -math.inf, NO_MARK)
 
     def read(self) -> Running | None:
         """What it says; None if nothing was done here in this life."""
-        (state,) = _STATE.unpack_from(self._memory, self._offset)
-        number, stage, count, since, until, ended = _FACTS.unpack_from(self._memory, self._offset + _FACTS_AT)
+        state, ended, number, stage, count, since, until, _ = _LANE.unpack_from(self._memory, self._offset)
         if number < 0:
             return None
         at = self._offset + _MARKS_AT
