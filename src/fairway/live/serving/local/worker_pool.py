@@ -104,10 +104,10 @@ class ProcessPool:
         os.eventfd_write(self._wakes, 1)
 
     def is_stopped(self, number: int) -> bool:
-        """Whether SIGSTOP, or a debugger, keeps a process from running."""
+        """Whether SIGSTOP keeps a process from running; what a debugger or a profiler does to it is another state."""
         with suppress(OSError, IndexError):
             state = Path(f"/proc/{self.pid(number)}/stat").read_text().rsplit(")", 1)[1].split()[0]
-            return state in {"T", "t"}
+            return state == "T"
         return False
 
     def kill(self, number: int) -> None:

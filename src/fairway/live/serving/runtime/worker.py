@@ -179,7 +179,7 @@ class ServingWorker:
             Evict: self._evict,
             PublishLoad: self._board.publish,
             PublishModels: self._board.publish,
-            Reply: self._reply,
+            Reply: lambda reply: self._clients.reply(reply.key),
             Refuse: self._refuse,
             Restarted: self._restarted,
         }
@@ -270,12 +270,6 @@ class ServingWorker:
             if arrival.sender != but:
                 self._take(*arrival)
 
-    def _client_asks(self, client: Address, *content: Any) -> None:
-        self._clients.take(client, content)
-
-    def _client_cancels(self, client: Address, name: Any) -> None:
-        self._clients.cancelled(client, name)
-
     def _peer_says(
         self, _: Address, coded: tuple[Any, ...], values: dict[int, Any], given: Any, trace: str | None, mark: bytes
     ) -> None:
@@ -287,9 +281,6 @@ class ServingWorker:
         if isinstance(event, Forget):
             self._values.let_go(event.key)
             self._spans.forget(event.key)
-
-    def _batch_came(self, _: Address, coded: tuple[Any, ...], members: Any) -> None:
-        self._tell(self._batch_messages.received(coded, members))
 
     def _batch_ended(self, _: Address, coded: tuple[Any, ...], outputs: Any) -> None:
         event = self._batch_messages.ended(coded, outputs)
@@ -320,9 +311,6 @@ class ServingWorker:
     def _worker_is_ready(self, _: Address, worker: int, copies: Any) -> None:
         if worker in self._greeted:
             self._tell(PeerJoined(worker), *(PeerCopies(*each) for each in copies))
-
-    def _piece_came(self, _: Address, key: int, index: int, parcel: Any) -> None:
-        self._clients.piece_came(key, index, Parcel(*parcel))
 
     def _peer_lost(self, _: Address, worker: int) -> None:
         self._check_process(worker)
@@ -427,9 +415,6 @@ class ServingWorker:
         self.tally.evictions += 1
         self._models.evict(evict.model)
 
-    def _reply(self, reply: Reply) -> None:
-        self._clients.reply(reply.key)
-
     def _refuse(self, refuse: Refuse) -> None:
         self._clients.refuse(refuse)
         self._batch_messages.begins_again(refuse.key)
@@ -446,16 +431,16 @@ class ServingWorker:
 
 
 _UNDERSTOOD: Mapping[str, tuple[Callable[..., None], int]] = {
-    "ask": (ServingWorker._client_asks, 5),
-    "ask-again": (ServingWorker._client_asks, 6),
-    "cancel": (ServingWorker._client_cancels, 1),
+    "ask": (lambda worker, client, *content: worker._clients.take(client, content), 5),
+    "ask-again": (lambda worker, client, *content: worker._clients.take(client, content), 6),
+    "cancel": (lambda worker, client, name: worker._clients.cancelled(client, name), 1),
     "event": (ServingWorker._peer_says, 5),
     "planner": (ServingWorker._planner_greets, 0),
     "ready": (ServingWorker._worker_is_ready, 2),
-    "batch": (ServingWorker._batch_came, 2),
+    "batch": (lambda worker, _, coded, members: worker._tell(worker._batch_messages.received(coded, members)), 2),
     "batch-done": (ServingWorker._batch_ended, 2),
     "row": (ServingWorker._row_came, 1),
-    "chunk": (ServingWorker._piece_came, 3),
+    "chunk": (lambda worker, _, key, index, parcel: worker._clients.piece_came(key, index, Parcel(*parcel)), 3),
     "lost": (ServingWorker._peer_lost, 1),
     "joined": (ServingWorker._peer_joined, 1),
     "notice": (ServingWorker._notice_came, 1),
