@@ -78,7 +78,7 @@ def _adopt(scheduler: LiveScheduler, number: int, name: str, run: RunStatus) -> 
     if run.started is not None:
         reports.running(scheduler, lease, job, started_at=run.started)
     if run.steps is not None:
-        reports.told(lease, job, number, run.steps, run.steps_per_second)
+        reports.progressed(lease, job, number, run.steps, run.steps_per_second)
         reports.saved(scheduler, job, run.checkpoint_step)
     if lease.revoked or job.cancelled:
         save = job.spec.preemptible and not job.cancelled

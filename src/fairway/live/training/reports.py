@@ -40,12 +40,12 @@ def happened(scheduler: LiveScheduler, report: RunReport) -> None:
         case RunStarted():
             running(scheduler, lease, job, started_at=report.started)
         case RunProgressed():
-            told(lease, job, number, report.steps, report.steps_per_second)
+            progressed(lease, job, number, report.steps, report.steps_per_second)
         case CheckpointSaved():
             saved(scheduler, job, report.checkpoint_step)
 
 
-def told(lease: LiveLease, job: LiveJob, number: int, steps: int, steps_per_second: float | None) -> None:
+def progressed(lease: LiveLease, job: LiveJob, number: int, steps: int, steps_per_second: float | None) -> None:
     """A job has reported how far it is, and how fast it goes; its speed under a lease of before does not count."""
     job.steps_done, job.reported, job.resumes = steps, False, True
     job.steps_per_second = steps_per_second if number == lease.number else None

@@ -19,7 +19,7 @@ from fastapi import FastAPI, Request
 from starlette.responses import Response, StreamingResponse
 
 from fairway.live.serving.clients.async_client import AsyncServingClient
-from fairway.live.serving.clients.client_protocol import NobodyAnswersError, RequestFailedError
+from fairway.live.serving.clients.client_protocol import NoWorkerAnswersError, RequestFailedError
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.live.serving.supervise.supervisor import Supervisor, tallies
 from fairway.service.inference.metrics import exposition
@@ -72,7 +72,7 @@ def create_inference_app(supervisor: Supervisor, *, token: str | None = None) ->
                 return StreamingResponse(_lines(heard, kind, value), media_type=_LINES)
             await heard.aclose()
             return await response_of(value)
-        except (RequestFailedError, NobodyAnswersError) as error:
+        except (RequestFailedError, NoWorkerAnswersError) as error:
             raise _problem(error) from None
 
     @app.get("/workflows")
@@ -159,7 +159,7 @@ async def _lines(heard: _Heard, kind: str, value: Any) -> AsyncIterator[bytes]:
         while kind == "chunk":
             yield json_of(value) + b"\n"
             kind, value = await anext(heard)
-    except (RequestFailedError, NobodyAnswersError) as error:
+    except (RequestFailedError, NoWorkerAnswersError) as error:
         yield _last_line(_problem(error))
     except ProblemError as problem:
         yield _last_line(problem)
@@ -171,7 +171,7 @@ def _last_line(problem: ProblemError) -> bytes:
     return json_of({"code": problem.code, "detail": str(problem)}) + b"\n"
 
 
-def _problem(error: RequestFailedError | NobodyAnswersError) -> ProblemError:
+def _problem(error: RequestFailedError | NoWorkerAnswersError) -> ProblemError:
     if isinstance(error, RequestFailedError):
         return ProblemError(_STATUS.get(error.code, 500), error.code, str(error))
-    return ProblemError(503, "nobody-answers", str(error))
+    return ProblemError(503, "no-worker-answers", str(error))

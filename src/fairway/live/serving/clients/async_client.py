@@ -18,7 +18,7 @@ from fairway.live.serving.clients.client_protocol import (
     PATIENCE_SECONDS,
     ClientRequest,
     Deadline,
-    NobodyAnswersError,
+    NoWorkerAnswersError,
     RequestFailedError,
     Site,
     lost,
@@ -231,7 +231,7 @@ class AsyncServingClient:
             if busy:
                 raise RequestFailedError("busy", "all workers have as many requests as they take; try again later")
             if seams.now() > end:
-                raise NobodyAnswersError(f"no worker answers in {self.site.settings.directory}; is it still served?")
+                raise NoWorkerAnswersError(f"no worker answers in {self.site.settings.directory}; is it still served?")
             deadline.left()
             await asyncio.sleep(0.05)
 

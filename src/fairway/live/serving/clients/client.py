@@ -24,7 +24,7 @@ from fairway.live.serving.clients.client_protocol import (
     PATIENCE_SECONDS,
     ClientRequest,
     Deadline,
-    NobodyAnswersError,
+    NoWorkerAnswersError,
     RequestFailedError,
     Site,
     lost,
@@ -172,7 +172,7 @@ class ServingClient:
             if busy:
                 raise RequestFailedError("busy", "all workers have as many requests as they take; try again later")
             if seams.now() > end:
-                raise NobodyAnswersError(f"no worker answers in {site.settings.directory}; is it still served?")
+                raise NoWorkerAnswersError(f"no worker answers in {site.settings.directory}; is it still served?")
             deadline.left()
             seams.sleep(0.05)
 

@@ -39,7 +39,7 @@ class RequestFailedError(FairwayError):
         self.code = code
 
 
-class NobodyAnswersError(FairwayError):
+class NoWorkerAnswersError(FairwayError):
     """No worker of the application can be reached."""
 
 

@@ -87,7 +87,7 @@ class RequestValues:
         self.marks: dict[int, bytes] = {}
         self._inputs: dict[int, Value] = {}
         self._outputs: dict[int, dict[int, Value]] = {}
-        self._entrusted: dict[int, list[Parcel]] = {}
+        self._taken_over: dict[int, list[Parcel]] = {}
         self._over: dict[int, None] = {}
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class RequestValues:
         if key in self._over:
             self.values.discard(parcel)
             return
-        self._entrusted.setdefault(key, []).append(parcel)
+        self._taken_over.setdefault(key, []).append(parcel)
         self.keep_output(key, stage, Value(self.values, came=parcel))
 
     def hand_over(self, key: int, stage: int) -> Parcel:
@@ -166,5 +166,5 @@ class RequestValues:
     def _let_outputs_go(self, key: int) -> None:
         for value in self._outputs.pop(key, {}).values():
             value.let_go()
-        for parcel in self._entrusted.pop(key, ()):
+        for parcel in self._taken_over.pop(key, ()):
             self.values.discard(parcel)
