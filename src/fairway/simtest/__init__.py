@@ -1,0 +1,1 @@
+"""Deterministic fault simulation: the real programs of the live system on a simulated clock, disk and network."""
