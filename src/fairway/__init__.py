@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from fairway.place.problem_file import parse_placement
     from fairway.place.registry import place, placer_of
     from fairway.place.state import StateTable
+    from fairway.profiles.estimators import Estimator, estimator_of
     from fairway.report.serving_metrics import summarize_serving
     from fairway.report.serving_record import ServingRecord
     from fairway.report.training_record import TrainingRecord
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from fairway.sim.submissions import Submission, TrainingOptions
     from fairway.sim.training import simulate_training
     from fairway.sim.workload import Workload
+    from fairway.traces.files import TraceReader
     from fairway.workflows import (
         Model,
         Stage,
@@ -105,6 +107,7 @@ __all__ = [
     "ConfiguratorError",
     "Entity",
     "EsgApps",
+    "Estimator",
     "FairwayError",
     "Fleet",
     "InputError",
@@ -141,6 +144,7 @@ __all__ = [
     "Submission",
     "SyntheticFunction",
     "TaskGraph",
+    "TraceReader",
     "TrainingEngine",
     "TrainingOptions",
     "TrainingRecord",
@@ -158,6 +162,7 @@ __all__ = [
     "check_transport",
     "configurator_of",
     "configure",
+    "estimator_of",
     "leased",
     "load_application",
     "parse_configuration",
@@ -206,6 +211,7 @@ _HOME = {
     "ConfiguratorError": "fairway.configure.check",
     "Entity": "fairway.jobs",
     "EsgApps": "fairway.sim.serving_workload",
+    "Estimator": "fairway.profiles.estimators",
     "FairwayError": "fairway.errors",
     "Fleet": "fairway.place.fleet",
     "InputError": "fairway.errors",
@@ -242,6 +248,7 @@ _HOME = {
     "Submission": "fairway.sim.submissions",
     "SyntheticFunction": "fairway.configure.profile",
     "TaskGraph": "fairway.place.graph",
+    "TraceReader": "fairway.traces.files",
     "TrainingEngine": "fairway.engine.training.engine",
     "TrainingOptions": "fairway.sim.submissions",
     "TrainingRecord": "fairway.report.training_record",
@@ -257,6 +264,7 @@ _HOME = {
     "check_scheduler": "fairway.place.check",
     "check_transport": "fairway.live.serving.seams.check_transport",
     "configurator_of": "fairway.configure.registry",
+    "estimator_of": "fairway.profiles.estimators",
     "leased": "fairway.live.job.leased",
     "load_application": "fairway.live.serving.application.definition",
     "parse_configuration": "fairway.configure.problem_file",

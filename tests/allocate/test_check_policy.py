@@ -38,7 +38,7 @@ Fault = Callable[[Allocation], Allocation]
 
 
 @dataclass
-class Broken:
+class Broken(Policy):
     """A good policy with a fault: its decisions are changed before they are handed out."""
 
     name: ClassVar[str] = "max-min-fairness"
@@ -151,7 +151,7 @@ def test_a_policy_with_a_fault_fails_the_check_meant_for_it(fault: str) -> None:
 
 
 @dataclass
-class Stateful:
+class Stateful(Policy):
     """Gives less each time it is asked."""
 
     name: ClassVar[str] = "stateful"
@@ -162,7 +162,7 @@ class Stateful:
         return Allocation.of_jobs(self.name, problem, problem.isolated_shares / self.asked, objective=1.0)
 
 
-class AtRandom:
+class AtRandom(Policy):
     """Draws from a generator that is not the problem's."""
 
     name: ClassVar[str] = "at-random"
@@ -182,7 +182,7 @@ def test_a_policy_that_decides_otherwise_the_second_time_fails(policy: Policy) -
 
 
 @dataclass(frozen=True)
-class Writes:
+class Writes(Policy):
     """Doubles the weights of the problem, if need be by making them writable first."""
 
     name: ClassVar[str] = "writes"
@@ -203,7 +203,7 @@ def test_a_policy_that_writes_to_the_problem_fails() -> None:
 
 
 @dataclass(frozen=True)
-class Equal:
+class Equal(Policy):
     """Equal shares for all, but for a whim that is asked before and after."""
 
     name: ClassVar[str] = "equal"

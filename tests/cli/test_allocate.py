@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -231,7 +231,7 @@ class Odd:
 
 @pytest.fixture
 def odd_policy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "POLICIES", {"odd": Odd})
+    monkeypatch.setattr(registry, "POLICY_PARTS", replace(registry.POLICY_PARTS, ours={"odd": Odd}))
 
 
 @pytest.mark.usefixtures("odd_policy")

@@ -20,7 +20,8 @@ from fairway.allocate.arrays import BoolArray, FloatArray
 from fairway.allocate.check_problems import KINDS, problem_of, reordered
 from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Pairs, Problem
-from fairway.errors import FairwayError
+from fairway.allocate.registry import policy_of
+from fairway.errors import FairwayError, InputError
 
 TOLERANCE = 1e-6
 """Relative: sums may exceed their limits, and objectives and shares that should agree may differ, by this much."""
@@ -36,6 +37,10 @@ def check_policy(policy: Policy, *, seeds: Iterable[int] = range(5), order_matte
     `order_matters` is for policies whose decision may depend on the order of jobs and accelerator types and on what
     runs already, such as queues and policies that draw: they need not treat equals alike.
     """
+    try:
+        policy_of(policy)
+    except InputError as error:
+        raise PolicyError(str(error)) from None
     for seed in seeds:
         for kind in KINDS:
             trial = Trial(policy, kind, seed)

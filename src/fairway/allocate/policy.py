@@ -1,4 +1,4 @@
-"""What a policy is: parameters, a name and one verb."""
+"""What a policy is: parameters, a name, one verb, and what engines have to know of it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,28 @@ class UndecidedError(FairwayError):
 class Policy(Protocol):
     """Decides one problem, from nothing but the problem: no clock, no I/O, no memory, no chance but its seed.
 
+    A class that inherits from it writes down only what is different; a field of the same name is an option as well.
     `check_policy` tests any class that claims to be one.
     """
 
+    __slots__ = ()
+
     name: ClassVar[str]
+
+    @property
+    def agnostic(self) -> bool:
+        """Whether it is blind to the differences between types, so that no move between them gains anything."""
+        return False
+
+    @property
+    def space_sharing(self) -> bool:
+        """Whether it may let two jobs share a worker, so that it has to know the rates of pairs."""
+        return False
+
+    @property
+    def by_cost(self) -> bool:
+        """Whether it goes by prices, so that a job may leave a faster type for a cheaper one."""
+        return False
 
     def allocate(self, problem: Problem) -> Allocation:
         """Decide the shares of one problem."""

@@ -31,7 +31,8 @@ def allocate(
             "--policy",
             "-p",
             metavar="NAME[:OPTION,...]",
-            help="The goal, such as max-min-fairness; [bold]fairway policies[/bold] lists them.",
+            help="The goal, such as max-min-fairness; [bold]fairway policies[/bold] lists them; "
+            "a class of your own is [bold]module:Class[/bold].",
             show_default=False,
         ),
     ],

@@ -19,6 +19,7 @@ from fairway.cli.configure import configure
 from fairway.cli.explain import explain
 from fairway.cli.logs import logs
 from fairway.cli.ls import ls
+from fairway.cli.new import new
 from fairway.cli.place import place
 from fairway.cli.policies import policies
 from fairway.cli.profile import profile
@@ -86,6 +87,7 @@ app.command(rich_help_panel=_DECIDE)(place)
 app.command(rich_help_panel=_DECIDE)(policies)
 app.add_typer(simulate, rich_help_panel=_DECIDE)
 app.command(rich_help_panel=_DECIDE)(replay)
+app.command(rich_help_panel=_DECIDE)(new)
 
 _SERVE = "Serve models"
 app.command(rich_help_panel=_SERVE)(serve)

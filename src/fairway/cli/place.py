@@ -28,7 +28,8 @@ def place(
             "--scheduler",
             "-s",
             metavar="NAME[:OPTION,...]",
-            help="compass, jit, heft or hash, with options such as compass:ignore-cache.",
+            help="compass, jit, heft or hash, with options such as compass:ignore-cache, or a placer of your own as "
+            "module:Class.",
         ),
     ] = "compass",
     json_to: Annotated[

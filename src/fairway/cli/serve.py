@@ -55,7 +55,8 @@ def serve(
             "-s",
             metavar="NAME[:OPTION,...]",
             help="Who runs what, as in the simulator: compass, jit, heft or hash place tasks on workers; esg, infless, "
-            "fast-gshare, orion or aquatope choose batches too, for which workflows need an SLO.",
+            "fast-gshare, orion or aquatope choose batches too, for which workflows need an SLO; "
+            "a class of your own is module:Class.",
             rich_help_panel=_WORKERS,
         ),
     ] = "compass",

@@ -37,7 +37,8 @@ def training(
             "--policy",
             "-p",
             metavar="NAME[:OPTION,...]",
-            help="The policy, repeatable; [bold]fairway policies[/bold] lists them.",
+            help="The policy, repeatable; [bold]fairway policies[/bold] lists them. A class of your own is "
+            "[bold]module:Class[:option,...][/bold].",
             show_default=False,
             rich_help_panel="What to run",
         ),
@@ -51,7 +52,8 @@ def training(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="The trace's format: gavel, philly, helios, openb, pollux, pai or swf. Found by content otherwise.",
+            help="The trace's format: gavel, philly, helios, openb, pollux, pai, swf, or your reader as module:Class. "
+            "Found by content otherwise.",
             show_default=False,
             rich_help_panel="What to run",
         ),
@@ -109,6 +111,15 @@ def training(
             rich_help_panel="How to run it",
         ),
     ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[:OPTION,...]",
+            help="How the rest is estimated under --profiling: [bold]matrix-completion[/bold], or module:Class.",
+            show_default=False,
+            rich_help_panel="How to run it",
+        ),
+    ] = None,
     compat: Annotated[
         str | None,
         typer.Option(
@@ -158,6 +169,7 @@ def training(
         round_seconds=round_seconds,
         restart_seconds=restart_seconds,
         profiling=profiling,
+        estimator=estimator,
         compat=compat,
         window=window,
         teams=teams,

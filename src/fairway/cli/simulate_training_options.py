@@ -53,6 +53,7 @@ class TrainingOptionsGiven:
     round_seconds: float = 360.0
     restart_seconds: float = 0.0
     profiling: str | None = None
+    estimator: str | None = None
     compat: str | None = None
     window: str | None = None
     teams: str | None = None
@@ -70,6 +71,7 @@ class TrainingOptionsGiven:
             "round-seconds": self.round_seconds,
             "restart-seconds": self.restart_seconds,
             "profiling": self.profiling,
+            "estimator": self.estimator,
             "compat": self.compat,
             "window": self.window,
             "teams": self.teams,
@@ -108,7 +110,7 @@ def plan_of(asked: TrainingOptionsGiven) -> Plan:
     if asked.processes is not None and asked.processes < 1:
         raise InputError(f"--processes: {asked.processes} given, expected a whole number of at least 1")
     compat = _compat(asked)
-    profiling = _profiling(asked.profiling)
+    profiling = _profiling(asked.profiling, asked.estimator)
     _check_seconds("--round-seconds", asked.round_seconds, above_zero=True)
     _check_seconds("--restart-seconds", asked.restart_seconds)
     window = _window(asked.window)
@@ -198,14 +200,18 @@ def _compat(asked: TrainingOptionsGiven) -> Literal["gavel"] | None:
     return "gavel"
 
 
-def _profiling(text: str | None) -> Profiling | None:
+def _profiling(text: str | None, estimator: str | None) -> Profiling | None:
     """Read `0.2` or `0.2:16`, the fraction that is measured and the number of references."""
     if text is None:
+        if estimator is not None:
+            raise InputError(
+                "--estimator: given without --profiling, so that nothing is estimated; add --profiling 0.2"
+            )
         return None
     match = _PROFILING.fullmatch(text)
     if not match:
         raise InputError(f"--profiling: '{text}' given, expected FRACTION or FRACTION:REFERENCES, as in 0.2:16")
-    return Profiling(float(match[1]), int(match[2] or Profiling().references))
+    return Profiling(float(match[1]), int(match[2] or Profiling().references), estimator or Profiling().estimator)
 
 
 def _check_seconds(option: str, seconds: float, *, above_zero: bool = False) -> None:

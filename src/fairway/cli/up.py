@@ -60,6 +60,14 @@ def up(
             rich_help_panel=_MACHINE,
         ),
     ] = None,
+    backend: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[:OPTION,...]",
+            help="What runs the jobs: local, this machine, or a backend of your own as module:Class.",
+            rich_help_panel=_MACHINE,
+        ),
+    ] = "local",
     policy: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +75,7 @@ def up(
             "-p",
             metavar="NAME[:OPTION,...]",
             help="Who gets what; max-min-fairness, or hierarchical where there are teams. "
-            "[bold]fairway policies[/bold] lists them.",
+            "[bold]fairway policies[/bold] lists them; a class of your own is [bold]module:Class[/bold].",
             show_default=False,
             rich_help_panel=_SCHEDULING,
         ),
@@ -116,6 +124,8 @@ def up(
 
     fairway up --emulate v100=2,p100=1,k80=1 --round 10s
 
+    fairway up --emulate v100=2 --policy my_module:MyPolicy:option=2
+
     fairway up --store postgresql://fairway@db.example/fairway --teams vision=2,speech=1
     """
     from fairway.cli.up_run import UpOptions, run
@@ -127,6 +137,7 @@ def up(
             emulate=emulate,
             time_scale=time_scale,
             run_as=tuple(run_as or ()),
+            backend=backend,
             policy=policy,
             round=round_,
             teams=teams,

@@ -42,6 +42,7 @@ class UpOptions:
     emulate: str | None
     time_scale: float
     run_as: tuple[str, ...]
+    backend: str
     policy: str | None
     round: str
     teams: str | None
@@ -70,6 +71,7 @@ class UpOptions:
             round_seconds=round_seconds,
             time_scale=self.time_scale,
             emulate=self.emulate,
+            backend=self.backend,
             run_as=read_run_as(self.run_as),
             entities=teams,
             prices=prices,

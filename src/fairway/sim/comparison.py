@@ -24,6 +24,7 @@ from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from fairway.allocate.policy import Policy
 from fairway.cluster import Cluster
 from fairway.errors import FairwayError
 from fairway.report.training_record import TrainingRecord
@@ -58,7 +59,7 @@ class Run:
 
     workload: Workload
     cluster: Cluster
-    policy: str
+    policy: str | Policy
     options: TrainingOptions
     settings: Mapping[str, Any] = field(default_factory=dict)
 

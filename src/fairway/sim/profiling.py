@@ -12,21 +12,23 @@ import random
 from dataclasses import dataclass
 
 from fairway.errors import InputError
-from fairway.profiles import ThroughputEstimator, ThroughputTable, sample_references
+from fairway.profiles import Estimator, MatrixCompletion, ThroughputTable, estimator_of, sample_references
 
 
 @dataclass(frozen=True, slots=True)
 class Profiling:
-    """Measure each new job type next to this fraction of so many reference job types."""
+    """Measure each new job type next to this fraction of so many reference job types, and estimate the rest."""
 
     fraction: float = 0.2
     references: int = 16
+    estimator: str | Estimator = MatrixCompletion.name
 
     def __post_init__(self) -> None:
         if not 0 <= self.fraction <= 1:
             raise InputError(f"profiling: a fraction of {self.fraction} given, expected a number from 0 to 1")
         if self.references < 1:
             raise InputError(f"profiling: {self.references} references given, expected at least 1")
+        estimator_of(self.estimator)
 
 
 class ProfiledPartners:
@@ -36,8 +38,10 @@ class ProfiledPartners:
         self._table = table
         self._fraction = profiling.fraction
         self._draws = random.Random(seed + 4)
-        self._estimator = ThroughputEstimator(table, sample_references(table, profiling.references, self._draws))
-        self._known = set(self._estimator.references)
+        self._references = sample_references(table, profiling.references, self._draws)
+        self._accelerators = sorted({name for reference in self._references for name in table.rates(reference, 1)})
+        self._estimator = estimator_of(profiling.estimator).prepare(table, self._references)
+        self._known = set(self._references)
 
     def pair_rates(self, job_type: str, partner: str, scale_factor: int) -> dict[str, tuple[float, float]]:
         """Steps per second of both while they share, by accelerator type."""
@@ -52,8 +56,8 @@ class ProfiledPartners:
     def _profile(self, job_type: str) -> None:
         alone = self._table.rates(job_type, 1)
         measured = {}
-        for accelerator in self._estimator.accelerators:
-            for reference in self._estimator.references:
+        for accelerator in self._accelerators:
+            for reference in self._references:
                 if self._draws.random() < self._fraction:
                     together = self._table.pair_rates(job_type, reference, 1).get(accelerator, (math.nan, math.nan))[0]
                     rate = alone.get(accelerator, 0.0)

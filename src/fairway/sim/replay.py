@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from pydantic import TypeAdapter, ValidationError
 
 from fairway.allocate.allocation import Allocation
-from fairway.allocate.policy import UndecidedError
+from fairway.allocate.policy import Policy, UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
@@ -108,7 +108,7 @@ def engine_of(start: Entry, table: ThroughputTable | None = None) -> tuple[Train
         policy, first = policy_of(str(body["policy"])), list(body.get("resumption") or ())
     except (KeyError, TypeError, ValidationError) as error:
         raise InputError(f"journal entry {start.sequence}: not a start of the training engine ({error!r})") from None
-    if table is None and getattr(policy, "space_sharing", False):
+    if table is None and policy.space_sharing:
         table = _table(body.get("profiles"))
     engine = TrainingEngine(cluster, policy, options, partners=table)
     for now, moment in groupby(map(event_of, first), key=itemgetter(0)):
@@ -187,7 +187,7 @@ def _handled_again(engine: TrainingEngine, entries: Sequence[Entry], said: Seque
 
 
 @dataclass(frozen=True, slots=True)
-class _GivesUp:
+class _GivesUp(Policy):
     """Stands for a policy that has not decided."""
 
     name: ClassVar[str] = "undecided"

@@ -38,7 +38,7 @@ from fairway.engine.serving.messages import (
     TaskDone,
     TimePassed,
 )
-from fairway.engine.serving.schedule import Schedule, schedule_of
+from fairway.engine.serving.schedule import AnySchedule, Schedule, schedule_of
 from fairway.errors import FairwayError, InputError
 from fairway.made import made
 from fairway.place.fleet import OUTSIDE
@@ -110,18 +110,19 @@ class ServingOptions:
 def simulate_serving(
     scenario: Scenario,
     arrivals: Arrivals,
-    scheduler: str | Schedule,
+    scheduler: AnySchedule,
     options: ServingOptions,
     *,
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> ServingRecord:
-    """Run the requests under a scheduler until all have been answered."""
+    """Run the requests under a scheduler, by its name or made of any parts, until all have been answered."""
     start = time.perf_counter()
-    world = World(scenario, arrivals, scheduler, options, progress)
+    chosen = schedule_of(scheduler)
+    world = World(scenario, arrivals, chosen, options, progress)
     world.run()
     return world.recorder.record(
-        scheduler=scheduler if isinstance(scheduler, str) else scheduler.name,
+        scheduler=scheduler if isinstance(scheduler, str) else chosen.title,
         scenario=scenario,
         fleet=world.fleet,
         arrivals=arrivals,
@@ -143,11 +144,11 @@ class World:
         self,
         scenario: Scenario,
         arrivals: Arrivals,
-        scheduler: str | Schedule,
+        scheduler: AnySchedule,
         options: ServingOptions,
         progress: Progress | None = None,
     ) -> None:
-        chosen = schedule_of(scheduler) if isinstance(scheduler, str) else scheduler
+        chosen = schedule_of(scheduler)
         self.fleet = fleet = scenario.fleet()
         self.graphs = scenario.graphs(fleet)
         self.recorder = ServingRecorder(

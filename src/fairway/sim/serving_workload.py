@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fairway.compat.navigator.run import is_compat, simulate_navigator
+from fairway.engine.serving.schedule import AnySchedule, schedule_of
 from fairway.errors import InputError
 from fairway.options import nearest
 from fairway.report.serving_record import ServingRecord
@@ -169,7 +170,7 @@ class ServingRun:
     """One scheduler on one workload. `settings` go into the record: what is needed to repeat the run."""
 
     workload: ServingWorkload | EsgApps
-    scheduler: str
+    scheduler: AnySchedule
     options: ServingOptions
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -184,12 +185,11 @@ class ServingRun:
         scenario = workload.make_scenario()
         told = {"settings": self.settings, "progress": progress}
         if is_compat(self.scheduler):
+            name = self.scheduler if isinstance(self.scheduler, str) else schedule_of(self.scheduler).title
             if not isinstance(workload, ServingWorkload):
-                raise InputError(
-                    f"--scheduler: '{self.scheduler}' repeats an experiment on compass-edge; leave out compat"
-                )
+                raise InputError(f"--scheduler: '{name}' repeats an experiment on compass-edge; leave out compat")
             rate = 2.0 if workload.rate is None else workload.rate
-            return simulate_navigator(scenario, workload.number, rate, self.scheduler, self.options, **told)  # type: ignore[arg-type]
+            return simulate_navigator(scenario, workload.number, rate, name, self.options, **told)  # type: ignore[arg-type]
         arrivals = workload.make_arrivals(scenario, self.options.seed)
         record = simulate_serving(scenario, arrivals, self.scheduler, self.options, **told)  # type: ignore[arg-type]
         trace = workload.read_trace()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fairway.allocate.policy import Policy
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.compat.gavel.run import simulate_gavel
@@ -35,6 +36,7 @@ from fairway.engine.training.messages import (
 )
 from fairway.engine.training.pair_rates import Partners
 from fairway.jobs import Job
+from fairway.options import text_of
 from fairway.profiles import ThroughputTable
 from fairway.report.training_record import Outcome, TrainingRecord
 from fairway.sim.loop import LATE, URGENT, Handle, Loop
@@ -46,14 +48,17 @@ from fairway.sim.training_recorder import JobRow, Recorder
 def simulate_training(
     submissions: Iterable[Submission],
     cluster: Cluster,
-    policy: str,
+    policy: str | Policy,
     options: TrainingOptions,
     *,
     table: ThroughputTable | None = None,
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> TrainingRecord:
-    """Run the submissions, which come in order of arrival, under a policy. `table` says which jobs may share."""
+    """Run the submissions, which come in order of arrival, under a policy.
+
+    The policy is an object, or a name with options; `table` says which jobs may share.
+    """
     if options.compat == "gavel":
         record = simulate_gavel(submissions, cluster, policy, options, table=table, progress=progress)
         return replace(record, settings=settings or {})
@@ -67,7 +72,7 @@ def simulate_training(
     run = TrainingRun(engine, submissions, cluster, options, table=table, progress=progress)
     run.loop.run()
     return run.recorder.record(
-        policy=policy,
+        policy=policy if isinstance(policy, str) else text_of(policy),
         cluster=cluster,
         settings=settings or {},
         window=options.window,

@@ -1,6 +1,6 @@
 """Traces of jobs: readers of the public formats, and a generator."""
 
-from fairway.traces.files import FORMATS, parse_trace, read_trace
+from fairway.traces.files import FORMATS, TraceReader, parse_trace, read_trace
 from fairway.traces.gavel_table import JOB_TABLE, JobType
 from fairway.traces.generate import generate
 from fairway.traces.generate_options import GeneratorOptions, parse_generate
@@ -16,6 +16,7 @@ __all__ = [
     "SkippedRow",
     "Trace",
     "TraceJob",
+    "TraceReader",
     "generate",
     "parse_generate",
     "parse_trace",

@@ -1,23 +1,43 @@
 """Reads a trace from a file, whichever of the known formats it has.
 
 Formats are told apart by the beginning of the file. A new format is a new module with `NAME`, `recognises` and `read`,
-and one more entry in `FORMATS`.
+and one more entry in `FORMATS`; a reader of any other module is named `module:Class`, and those that installed packages
+offer are asked after ours (`fairway.parts`).
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Protocol, runtime_checkable
 
 from fairway.errors import InputError
+from fairway.parts import Parts
 from fairway.traces import gavel, helios, openb, pai, philly, pollux, swf
 from fairway.traces.text import read_text
 from fairway.traces.trace import Trace
 
 _HEAD_CHARACTERS = 65536
+
+
+@runtime_checkable
+class TraceReader(Protocol):
+    """Reads traces of one format."""
+
+    @property
+    def title(self) -> str:
+        """What the format is, in a few words."""
+        ...
+
+    def recognises(self, head: str) -> bool:
+        """Whether a text that begins like this is of the format."""
+        ...
+
+    def read(self, text: str, name: str) -> Trace:
+        """Read the text of a trace; `name` is the file's name in errors."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +47,10 @@ class TraceFormat:
     title: str
     recognises: Callable[[str], bool]
     read: Callable[[str, str], Trace]
+
+    def __call__(self) -> TraceFormat:
+        """Itself: none of our formats has options."""
+        return self
 
 
 FORMATS: Mapping[str, TraceFormat] = MappingProxyType(
@@ -41,29 +65,28 @@ FORMATS: Mapping[str, TraceFormat] = MappingProxyType(
     }
 )
 
+READER_PARTS: Parts[TraceReader] = Parts("trace format", "fairway.traces", TraceReader, FORMATS)
 
-def read_trace(path: Path | str, format: str | None = None) -> Trace:  # noqa: A002
+
+def read_trace(path: Path | str, format: str | TraceReader | None = None) -> Trace:  # noqa: A002
     """Read a trace, in the format found by its content or in the one named."""
     return parse_trace(read_text(path), str(path), format)
 
 
-def parse_trace(text: str, name: str, format: str | None = None) -> Trace:  # noqa: A002
+def parse_trace(text: str, name: str, format: str | TraceReader | None = None) -> Trace:  # noqa: A002
     """Read the text of a trace; `name` is the file's name in errors."""
     if format is not None:
-        return _named(format).read(text, name)
+        return READER_PARTS.of(format).read(text, name)
     if not text.strip():
         raise InputError(f"{name}: empty, expected a trace")
     head = text[:_HEAD_CHARACTERS]
-    for known in FORMATS.values():
-        if known.recognises(head):
-            return known.read(text, name)
-    titles = "; ".join(f"{key} ({known.title})" for key, known in FORMATS.items())
+    readers: dict[str, TraceReader] = dict(FORMATS)
+    for reader in readers.values():
+        if reader.recognises(head):
+            return reader.read(text, name)
+    for key in READER_PARTS.installed():
+        readers[key] = READER_PARTS.of(key)
+        if readers[key].recognises(head):
+            return readers[key].read(text, name)
+    titles = "; ".join(f"{key} ({reader.title})" for key, reader in readers.items())
     raise InputError(f"{name}: not in a known trace format; the known formats are {titles}")
-
-
-def _named(format: str) -> TraceFormat:  # noqa: A002
-    if format not in FORMATS:
-        nearest = difflib.get_close_matches(format.lower(), FORMATS, n=1)
-        hint = f" (did you mean '{nearest[0]}'?)" if nearest else ""
-        raise InputError(f"format: '{format}' given, expected one of {', '.join(FORMATS)}{hint}")
-    return FORMATS[format]

@@ -8,13 +8,14 @@ from typing import ClassVar
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.policies.max_min_fairness import MaxMinFairness
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 ENDLESS, FAILING, CRASHING, ENDLESS_ALONE = 13.0, 17.0, 19.0, 23.0
 
 
 @dataclass(frozen=True, slots=True)
-class EndlessPolicy:
+class EndlessPolicy(Policy):
     """Max-min fairness, until it meets one of these weights."""
 
     name: ClassVar[str] = "endless"

@@ -17,11 +17,12 @@ from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import IntArray
 from fairway.allocate.gangs.whole import WholeGangs
 from fairway.allocate.kernels.waiting_lines import line_up, queue_up
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class AlloX:
+class AlloX(Policy):
     """Minimise sum_i (position_i * seconds_i + elapsed_i), with positions counted from the end of a queue.
 
     The sum runs over the jobs that have a place: running jobs (position 1, no job waits for them) and those that can

@@ -19,6 +19,7 @@ from fairway.allocate.gangs.whole import WholeGangs
 from fairway.allocate.kernels.scores import fifo_score
 from fairway.allocate.kernels.sharing import Sharing
 from fairway.allocate.policies.common import allocate_by_sum
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 _NO_RATE = 1e-300
@@ -26,7 +27,7 @@ _NO_RATE = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
-class Fifo:
+class Fifo(Policy):
     """Serve the jobs in order of arrival, each on the fastest type with room.
 
     The agnostic variant draws the type, uniformly among those with room, and a running job then keeps it (the aware one

@@ -12,11 +12,12 @@ from fairway.allocate.arrays import FloatArray
 from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.levels import raise_level
 from fairway.allocate.policies.common import nothing_to_do, warm_prices
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class FinishTimeFairness:
+class FinishTimeFairness(Policy):
     """Minimise max_m rho_m, rho_m = (elapsed_m + steps_m / rate_m) / (isolated_elapsed_m + steps_m / isolated_m).
 
     isolated_m is the rate on 1/n of every type. As in the original, weights count only with space sharing, where rate_m

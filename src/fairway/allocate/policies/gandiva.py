@@ -18,13 +18,14 @@ from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.kernels.scores import lowest_level
 from fairway.allocate.kernels.sharing import Sharing
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 _PAYS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Gandiva:
+class Gandiva(Policy):
     """Share at random under load; the objective is the lowest level, for comparison.
 
     Pairs that rest, because all jobs fit at the moment, keep their row with no time, so that the next decision knows

@@ -11,11 +11,12 @@ from typing import ClassVar
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.kernels.scores import lowest_level
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Isolated:
+class Isolated(Policy):
     """Split every accelerator type equally among the jobs; the objective is the lowest level, for comparison."""
 
     name: ClassVar[str] = "isolated"

@@ -10,11 +10,12 @@ from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.curves import Multiple
 from fairway.allocate.kernels.levels import raise_level
 from fairway.allocate.policies.common import nothing_to_do, warm_prices
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Makespan:
+class Makespan(Policy):
     """Minimise max_m steps_m / rate_m: raise 1/T, of which every job demands its steps left as a rate.
 
     `reference` names the type whose rate stands for all when `agnostic`; by default that is the mean over the workers.

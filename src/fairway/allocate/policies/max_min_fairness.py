@@ -10,11 +10,12 @@ from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.curves import Multiple
 from fairway.allocate.kernels.levels import raise_level
 from fairway.allocate.policies.common import nothing_to_do, warm_prices
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class MaxMinFairness:
+class MaxMinFairness(Policy):
     """Maximise the lowest level of any job, where level_m = s_m * rate_m / (w_m * proportional_m).
 
     rate_m is the effective throughput, w_m the weight (a job of weight 5 gets five times the normalised throughput) and

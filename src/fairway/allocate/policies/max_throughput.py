@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.policies.common import allocate_by_sum
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class MaxThroughput:
+class MaxThroughput(Policy):
     """Maximise sum_m rate_m, in raw steps per second: jobs with short steps come first."""
 
     name: ClassVar[str] = "max-throughput"

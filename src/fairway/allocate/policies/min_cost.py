@@ -7,11 +7,12 @@ from typing import ClassVar
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.policies.common import allocate_by_sum
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class MinCost:
+class MinCost(Policy):
     """Maximise sum_mj (T_mj / c_j) X_mj, steps per dollar, where c_j is the price of a worker of type j.
 
     With `ratio`, the paper's form instead: maximise sum_m rate_m / sum_mj s_m c_j X_mj, total throughput over total

@@ -13,11 +13,12 @@ from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.solution import Solution
 from fairway.allocate.kernels.sums import Sums
 from fairway.allocate.policies.common import nothing_to_do
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class MinCostSlo:
+class MinCostSlo(Policy):
     """Maximise steps per dollar as `min-cost` does, subject to rate_m >= steps_m / slo_m for every job with a deadline.
 
     A deadline that has passed (slo_seconds <= 0) asks for nothing. If the others cannot all be kept, all of them are

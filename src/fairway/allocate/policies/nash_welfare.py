@@ -16,11 +16,12 @@ from fairway.allocate.arrays import FloatArray
 from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.welfare import Welfare, largest_welfare
 from fairway.allocate.policies.common import nothing_to_do
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class NashWelfare:
+class NashWelfare(Policy):
     """Maximise the geometric mean of all levels, s_m * rate_m / proportional_m; then multiply job i's time by
 
         discount_i = (product over the other jobs k of (rate_k / rate_k without i) ^ w_k) ^ (1 / w_i).

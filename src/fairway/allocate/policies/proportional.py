@@ -16,11 +16,12 @@ import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.kernels.scores import lowest_level
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class Proportional:
+class Proportional(Policy):
     """Spread the time of every job in proportion to the counts; the objective is the lowest level, for comparison."""
 
     name: ClassVar[str] = "proportional"

@@ -17,11 +17,12 @@ from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.gangs.whole import WholeGangs, running
 from fairway.allocate.kernels.sharing import Sharing
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class ShortestJobFirst:
+class ShortestJobFirst(Policy):
     """Start, again and again, the job that will be done soonest on a type with room; ties by arrival.
 
     The agnostic variant orders the jobs by their mean rate and draws the type, uniformly among those with room; a job

@@ -10,11 +10,12 @@ from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.filling import fill
 from fairway.allocate.kernels.teams import Teams, team_features
 from fairway.allocate.policies.common import nothing_to_do, warm_prices
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
-class WaterFilling:
+class WaterFilling(Policy):
     """Maximise the lowest level, then the second lowest, and so on; levels as in max-min fairness.
 
     The objective is the lowest level; what max-min fairness leaves unused goes to the jobs that can still rise.

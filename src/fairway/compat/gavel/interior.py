@@ -25,6 +25,7 @@ from fairway.allocate.policies.common import nothing_to_do
 from fairway.allocate.policies.finish_time_fairness import FinishTimeFairness
 from fairway.allocate.policies.makespan import Makespan
 from fairway.allocate.policies.water_filling import WaterFilling
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Pairs, Problem
 from fairway.errors import InputError
 
@@ -33,7 +34,7 @@ ROUNDING = 2e-11
 
 
 @dataclass(frozen=True, slots=True)
-class InteriorMaxMinFairness:
+class InteriorMaxMinFairness(Policy):
     """Maximise the lowest level, s_m * rate_m / (w_m * proportional_m); all rates are 1 when `agnostic`."""
 
     name: ClassVar[str] = "max-min-fairness"
@@ -50,7 +51,7 @@ class InteriorMaxMinFairness:
 
 
 @dataclass(frozen=True, slots=True)
-class InteriorWaterFilling:
+class InteriorWaterFilling(Policy):
     """The levels of water filling, from the middle of all allocations that reach them."""
 
     name: ClassVar[str] = "water-filling"
@@ -65,7 +66,7 @@ class InteriorWaterFilling:
 
 
 @dataclass(frozen=True, slots=True)
-class InteriorMaxThroughput:
+class InteriorMaxThroughput(Policy):
     """Maximise sum_m rate_m."""
 
     name: ClassVar[str] = "max-throughput"
@@ -83,7 +84,7 @@ class InteriorMaxThroughput:
 
 
 @dataclass(frozen=True, slots=True)
-class InteriorMakespan:
+class InteriorMakespan(Policy):
     """Any shares with which all jobs are done within a time that is at most 5 % above the least."""
 
     name: ClassVar[str] = "makespan"
@@ -128,7 +129,7 @@ def last_feasible(least: float) -> float:
 
 
 @dataclass(slots=True)
-class InteriorFinishTimeFairness:
+class InteriorFinishTimeFairness(Policy):
     """Minimise max_m rho_m = (elapsed_m + steps_m / rate_m) / (isolated_elapsed_m + steps_m / isolated_m).
 
     As in the original, isolated_elapsed is counted here from the first decision about a job on: the steps done since

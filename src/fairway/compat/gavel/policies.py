@@ -29,6 +29,7 @@ from fairway.compat.gavel.interior import (
 )
 from fairway.compat.gavel.queues import OriginalFifo, OriginalGandiva
 from fairway.errors import InputError
+from fairway.options import text_of
 
 REFERENCE = "v100"
 """The type whose rate stands for all others in the original's agnostic policies, where no other is named."""
@@ -45,22 +46,21 @@ class Mechanism:
     needs_priority: bool
 
 
-def mechanism_of(text: str) -> Mechanism:
+def mechanism_of(given: str | Policy) -> Mechanism:
     """The treatment of the policy of this name."""
-    match policy_of(text):
+    match policy_of(given):
         case Gandiva():
             return Mechanism(pairs=True, shuffled=False, needs_priority=False)
         case Isolated():
             return Mechanism(pairs=False, shuffled=True, needs_priority=False)
         case policy:
-            pairs: bool = getattr(policy, "space_sharing", False)
-            agnostic: bool = getattr(policy, "agnostic", False)
+            pairs, agnostic = policy.space_sharing, policy.agnostic
             return Mechanism(pairs=pairs, shuffled=agnostic and not pairs, needs_priority=isinstance(policy, Fifo))
 
 
-def compat_policy(text: str) -> Policy:
+def compat_policy(given: str | Policy) -> Policy:
     """A fresh policy that decides one run as the original does; refuses what the original does not have."""
-    match policy_of(text):
+    match policy_of(given):
         case MaxMinFairness(agnostic=agnostic, space_sharing=space_sharing) if not (agnostic and space_sharing):
             return InteriorMaxMinFairness(agnostic=agnostic, space_sharing=space_sharing)
         case WaterFilling(agnostic=agnostic, space_sharing=False):
@@ -77,6 +77,7 @@ def compat_policy(text: str) -> Policy:
             return OriginalGandiva()
         case AlloX(agnostic=False) | Isolated() as same:
             return same
+    name = given if isinstance(given, str) else text_of(given)
     raise InputError(
-        f"policy '{text}' is not one that runs as in the original; choose another, or run without --compat"
+        f"policy '{name}' is not one that runs as in the original; choose another, or run without --compat"
     )

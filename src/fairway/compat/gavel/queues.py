@@ -18,13 +18,14 @@ import numpy as np
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.kernels.sharing import Sharing
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
 _PAYS = 1.0
 
 
 @dataclass(slots=True)
-class OriginalFifo:
+class OriginalFifo(Policy):
     """Whole gangs in order of arrival: on the fastest type with room, or, when `agnostic`, as the defect has it.
 
     A job whose best type with room is one where it cannot run is passed over. With `space_sharing`, the jobs that are
@@ -109,7 +110,7 @@ class OriginalFifo:
 
 
 @dataclass(slots=True)
-class OriginalGandiva:
+class OriginalGandiva(Policy):
     """Pairs drawn at random when the jobs do not all fit; time is split equally over the pairs and who is left.
 
     A pair stays together while both are here and it can share on every type with gains of at least 1 in all; every job

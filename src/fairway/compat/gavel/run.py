@@ -16,6 +16,7 @@ import numpy.typing as npt
 from numba import njit
 
 from fairway.allocate.allocation import Allocation
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Pairs, Problem
 from fairway.cluster import Cluster
 from fairway.compat.gavel.micro_tasks import MicroTasks, Played
@@ -24,6 +25,7 @@ from fairway.compat.gavel.rounds import GavelRounds, Placed
 from fairway.engine.training.pair_rates import PairRates
 from fairway.errors import InputError
 from fairway.jobs import Job
+from fairway.options import text_of
 from fairway.profiles import ThroughputTable
 from fairway.report.training_record import Outcome, TrainingRecord
 from fairway.sim.submissions import Progress, Submission, TrainingOptions
@@ -39,7 +41,7 @@ _Ints = npt.NDArray[np.int64]
 def simulate_gavel(
     submissions: Iterable[Submission],
     cluster: Cluster,
-    policy: str,
+    policy: str | Policy,
     options: TrainingOptions,
     *,
     table: ThroughputTable | None = None,
@@ -51,7 +53,7 @@ def simulate_gavel(
     run = _GavelRun(submissions, cluster, policy, options, table, progress)
     run.play()
     return run.recorder.record(
-        policy=policy,
+        policy=policy if isinstance(policy, str) else text_of(policy),
         cluster=replace(cluster, workers={name: cluster.workers[name] for name in run.types}),
         settings={},
         window=options.window,
@@ -101,7 +103,7 @@ class _GavelRun:
         self,
         submissions: Iterable[Submission],
         cluster: Cluster,
-        policy: str,
+        policy: str | Policy,
         options: TrainingOptions,
         table: ThroughputTable | None,
         progress: Progress | None,

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from fairway.compat.navigator.past_rows import PastRows
-from fairway.engine.serving.schedule import schedule_of
+from fairway.engine.serving.schedule import AnySchedule, schedule_of
 from fairway.errors import InputError
 from fairway.place.fleet import OUTSIDE
 from fairway.place.graph import TaskGraph
@@ -49,7 +49,7 @@ MORE_CREATED = 11
 """Requests are created until there are so many more than have to complete."""
 
 
-def is_compat(scheduler: str) -> bool:
+def is_compat(scheduler: AnySchedule) -> bool:
     """Whether a scheduler is to be run as the authors' simulator does."""
     return bool(getattr(schedule_of(scheduler).placer, "compat", False))
 

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import cast
 
 from fairway.configure.configurator import Configurator
 from fairway.configure.configurators import CONFIGURATORS
-from fairway.configure.registry import configurator_of
+from fairway.configure.registry import CONFIGURATOR_PARTS, configurator_of
 from fairway.errors import InputError
-from fairway.options import nearest
+from fairway.options import nearest, text_of
 from fairway.place.placer import BatchPlacer, Placer, WorkerRules
 from fairway.place.placers import BATCH_PLACERS, PLACERS
-from fairway.place.registry import batch_placer_of, placer_of
+from fairway.place.registry import BATCH_PLACER_PARTS, PLACER_PARTS, batch_placer_of, placer_of
 
-_JOIN = re.compile(r"\s*\+\s*(?=[a-z])")
+_JOIN = re.compile(r"\s*\+\s*(?=[A-Za-z_])")
+
+_MODULE_AND_CLASS = re.compile(r"[\w.]+:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,11 @@ class Schedule:
         """Its parts, without their options."""
         placer = self.placer.name
         return placer if self.configurator is None else f"{self.configurator.name}+{placer}"
+
+    @property
+    def title(self) -> str:
+        """Its parts with their options, as `schedule_of` takes them where they are ours."""
+        return "+".join(text_of(part) for part in (self.configurator, self.placer) if part is not None)
 
     @property
     def rules(self) -> WorkerRules:
@@ -53,29 +61,56 @@ class Schedule:
         return self.placer
 
 
-def schedule_of(text: str) -> Schedule:
-    """The schedule that a name stands for; refuses what is not known, and what makes no sense together."""
+AnySchedule = str | Schedule | BatchPlacer | Configurator
+"""A scheduler as it may be given: by name, or as an object."""
+
+
+def schedule_of(given: AnySchedule) -> Schedule:
+    """The schedule that a name stands for, or a part alone; refuses what is not known or makes no sense together."""
+    if not isinstance(given, str):
+        return given if isinstance(given, Schedule) else _alone(given)
+    text = given
     first, *rest = _JOIN.split(text.strip())
     name = _name(first)
-    if name in CONFIGURATORS:
+    if _configures(first):
         configurator = configurator_of(first)
         if len(rest) > 1:
             raise InputError(f"scheduler '{text}' names {len(rest)} placers, expected one, as in {name}+compass")
         return Schedule(batch_placer_of(rest[0] if rest else configurator.placer), configurator)
-    known = (*PLACERS, *CONFIGURATORS)
-    if name in BATCH_PLACERS and name not in PLACERS:
+    if not PLACER_PARTS.claims(first):
+        if BATCH_PLACER_PARTS.claims(first):
+            raise InputError(
+                f"scheduler '{text}': '{name}' places batches, which a configurator has to make; add one, as in "
+                f"esg+{first}"
+            )
+        if not _MODULE_AND_CLASS.match(first):
+            known = (*PLACERS, *PLACER_PARTS.installed(), *CONFIGURATORS, *CONFIGURATOR_PARTS.installed())
+            raise InputError(
+                f"scheduler '{name}' is not known{nearest(name, known)}; known: {', '.join(known)}; "
+                "or a class of yours, as module:Class"
+            )
         raise InputError(
-            f"scheduler '{text}': '{name}' places batches, which a configurator has to make; add one, as in esg+{name}"
+            f"scheduler '{first}' is neither a placer nor a configurator: it has neither the verbs of fairway.Placer "
+            "(plan, next_worker, place_batch) nor that of fairway.Configurator (prepare)"
         )
-    if name not in known:
-        raise InputError(f"scheduler '{name}' is not known{nearest(name, known)}; known: {', '.join(known)}")
     if rest:
-        if _name(rest[0]) in CONFIGURATORS:
+        if _configures(rest[0]):
             raise InputError(f"scheduler '{text}' has the placer first; expected {'+'.join((*rest, first))}")
         raise InputError(
             f"scheduler '{text}': '{name}' is no configurator; one of {', '.join(CONFIGURATORS)} goes first"
         )
     return Schedule(placer_of(first))
+
+
+def _configures(text: str) -> bool:
+    return _name(text) not in BATCH_PLACERS and CONFIGURATOR_PARTS.claims(text)
+
+
+def _alone(part: BatchPlacer | Configurator) -> Schedule:
+    """The schedule of a part that was given as an object."""
+    if isinstance(part, Configurator):
+        return Schedule(batch_placer_of(part.placer), configurator_of(part))
+    return Schedule(placer_of(cast("Placer", part)))
 
 
 def _name(text: str) -> str:

@@ -110,8 +110,7 @@ class TrainingEngine:
         self._changed = False
         self._column = {name: column for column, name in enumerate(self.types)}
         self._prices = np.array([cluster.prices[name] for name in self.types]) if cluster.prices else None
-        shares = getattr(policy, "space_sharing", False)
-        self._pair_rates = PairRates(self.types, partners if shares else None)
+        self._pair_rates = PairRates(self.types, partners if policy.space_sharing else None)
         self._admission = Admission(cluster, self.jobs, self.workers, self._pair_rates, dict(self.options.entities))
         self._leases = Leases(
             self.types, self.jobs, self.workers, self._pair_rates, self.options.restart_seconds, self.options.last_lease
@@ -120,8 +119,8 @@ class TrainingEngine:
             len(self.types),
             round_seconds=self.options.round_seconds,
             restart_seconds=self.options.restart_seconds,
-            agnostic=bool(getattr(policy, "agnostic", False)),
-            by_cost=bool(getattr(policy, "by_cost", False)),
+            agnostic=policy.agnostic,
+            by_cost=policy.by_cost,
         )
         self._story: Story[Event | Command] = Story()
         self._handlers: dict[type, Callable[[Any], list[Command]]] = {

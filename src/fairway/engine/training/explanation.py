@@ -247,7 +247,7 @@ def _prices(later: TrainingEngine, position: int) -> dict[str, PriceThere] | Non
     if decided is None or decided.prices is None:
         return None
     rates, scale = later.jobs.rates[position], float(later.jobs.scale[position])
-    if getattr(later.policy, "agnostic", False):
+    if later.policy.agnostic:
         rates = (rates > 0).astype(float)
     shares = decided.job_shares[position]
     given = shares > _NEGLIGIBLE * shares.sum()

@@ -9,7 +9,7 @@ accelerators (`accelerators`). `check.check_backend` checks whether a backend ke
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from fairway.live.backend.answers import CommandAnswer
 from fairway.live.backend.commands import JobProgram, RunCommand
@@ -18,6 +18,7 @@ from fairway.live.backend.reports import BackendReport
 from fairway.live.backend.status import BackendStatus
 
 
+@runtime_checkable
 class Backend(Protocol):
     """Runs jobs. `check` and `read_log` may be called from any thread and may block, the rest on one event loop."""
 

@@ -1,14 +1,16 @@
-"""Backends by name: the one place that knows what is behind the seam, as paths that are imported when needed."""
+"""Backends by name: the one place that knows what is behind the seam, as paths that are imported when needed.
+
+Beside ours, one may be a class of any module, `module:Class[:option,...]`, or come with an installed package
+(`fairway.parts`); its options are the parameters that every backend need not have.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from fairway.errors import InputError
 from fairway.live.backend.protocol import Backend
-from fairway.options import nearest
+from fairway.parts import Parts
 
 BACKENDS = {
     "local": "fairway.live.local.backend:LocalBackend",
@@ -28,10 +30,11 @@ class MakeBackend(Protocol):
         ...
 
 
+BACKEND_PARTS: Parts[Backend] = Parts(
+    "backend", "fairway.backends", Backend, BACKENDS, besides=("directory", "emulate", "time_scale")
+)
+
+
 def backend_named(name: str) -> MakeBackend:
-    """What makes the backend of this name."""
-    if name not in BACKENDS:
-        raise InputError(f"backend '{name}' is not known{nearest(name, BACKENDS)}; known: {', '.join(BACKENDS)}")
-    module, _, kind = BACKENDS[name].partition(":")
-    made: MakeBackend = getattr(import_module(module), kind)
-    return made
+    """What makes the backend of this name, with its options."""
+    return BACKEND_PARTS.maker(name)

@@ -9,6 +9,7 @@ from pathlib import Path
 from fairway.allocate.registry import policy_of
 from fairway.errors import InputError
 from fairway.jobs import Entity
+from fairway.live.backend.registry import backend_named
 from fairway.magnitudes import FACTORS, SPANS
 
 
@@ -40,6 +41,7 @@ class ControllerSettings:
 
     def __post_init__(self) -> None:
         policy_of(self.policy)
+        backend_named(self.backend)
         for what, number, sizes in (
             ("time scale", self.time_scale, FACTORS),
             ("round", self.round_seconds, SPANS),

@@ -24,8 +24,8 @@ from typing import Any
 
 from fairway.documents import about, shown
 from fairway.errors import InputError
+from fairway.import_path import imported
 from fairway.live.serving.application.application_form import FORM, INPUT_TYPES, StageFields, WorkflowFields
-from fairway.live.serving.application.import_path import imported
 from fairway.options import nearest
 from fairway.quantities import bytes_of, seconds_of
 from fairway.workflows import Call, Input, Recording, Stage, StageClass, StageFunction, StageUse, Workflow

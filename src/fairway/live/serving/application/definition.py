@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from fairway.errors import InputError
+from fairway.import_path import imported
 from fairway.live.serving.application.application_file import read_application
-from fairway.live.serving.application.import_path import imported
 from fairway.live.serving.application.profile_file import MeasuredProfile, read_profile
 from fairway.workflows import Arguments, Model, Recording, StageFunction, Workflow, WorkflowFunction
 from fairway.workflows.execution import Execution

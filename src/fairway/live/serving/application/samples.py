@@ -10,8 +10,8 @@ from typing import Any
 
 from fairway.documents import shown
 from fairway.errors import InputError
+from fairway.import_path import imported
 from fairway.live.serving.application.definition import ServedWorkflow
-from fairway.live.serving.application.import_path import imported
 
 _MOST_SAMPLES = 64
 

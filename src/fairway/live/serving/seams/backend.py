@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from fairway.errors import InputError
-from fairway.live.serving.application.import_path import imported
+from fairway.import_path import imported
 from fairway.live.serving.seams.background import Background
 from fairway.live.serving.seams.run_record import RunRecord
 from fairway.live.serving.seams.state_board import RowSpace

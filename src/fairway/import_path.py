@@ -12,6 +12,8 @@ from typing import Any
 from fairway.errors import InputError
 from fairway.options import nearest
 
+_NAMES_SHOWN = 8
+
 
 def imported(path: str) -> Any:
     """What `module:name` stands for, or the module itself without a name; one line says what is wrong with it."""
@@ -21,7 +23,9 @@ def imported(path: str) -> Any:
     for part in name.split(".") if name else ():
         if not hasattr(found, part):
             known = [known for known in dir(found) if not known.startswith("_")]
-            raise InputError(f"{path}: '{module_name}' has no '{name}'{nearest(part, known)}; name something in it")
+            some = ", ".join(known[:_NAMES_SHOWN]) + (", …" if len(known) > _NAMES_SHOWN else "")
+            hint = nearest(part, known) or (f"; it has {some}" if known else "; it is empty")
+            raise InputError(f"{path}: '{module_name}' has no '{name}'{hint}")
         found = getattr(found, part)
     return found
 
@@ -43,12 +47,12 @@ def _module(name: str, path: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             raise InputError(f"{path}: no module '{error.name}'; start where it lies, or install it") from None
-        raise InputError(f"{path}: '{name}' cannot be imported: {_cause(error)}") from error
+        raise InputError(f"{path}: '{name}' cannot be imported: {cause_of(error)}") from error
     except Exception as error:
-        raise InputError(f"{path}: '{name}' cannot be imported: {_cause(error)}") from error
+        raise InputError(f"{path}: '{name}' cannot be imported: {cause_of(error)}") from error
 
 
-def _cause(error: Exception) -> str:
+def cause_of(error: Exception) -> str:
     """The error, and where it was raised, in one line."""
     if isinstance(error, SyntaxError):
         return f"{error.msg} ({error.filename}, line {error.lineno})"
