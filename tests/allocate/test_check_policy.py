@@ -42,6 +42,8 @@ class Broken(Policy):
     """A good policy with a fault: its decisions are changed before they are handed out."""
 
     name: ClassVar[str] = "max-min-fairness"
+    efficient: ClassVar[bool] = True
+    space_sharing: ClassVar[bool] = True
     fault: Fault
     calls: list[int] = field(default_factory=list)
 
@@ -120,6 +122,12 @@ def _without(name: str) -> Fault:
     return lambda decision: replace(decision, **{name: -getattr(decision, name) - 1.0})
 
 
+def _scaled_where_it_is_free(decision: Allocation) -> Allocation:
+    """Takes from every job what it has beyond the level, as the policy does that stops there."""
+    bare = allocate("max-min-fairness:space-sharing,bare", decision.problem)
+    return replace(decision, first=bare.first, second=bare.second, shares=bare.shares)
+
+
 FAULTS: dict[str, tuple[Fault, str]] = {
     "takes more than there is": (_scaled(1.01), "shares_fit"),
     "gives negative shares": (_scaled(-0.1), "shares_fit"),
@@ -135,6 +143,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "has a negative gap": (_without("gap"), "numbers_are_sound"),
     "has negative prices": (_without("prices"), "numbers_are_sound"),
     "leaves priced workers idle": (_scaled(0.5), "only_scarce_types_have_prices"),
+    "leaves over what jobs could use": (_scaled_where_it_is_free, "nothing_is_left_over"),
     "goes by another name": (lambda decision: replace(decision, policy="other"), "answers"),
     "decides for fewer jobs": (
         lambda decision: replace(decision, problem=reordered(decision.problem, np.arange(len(decision.ids) // 2))),

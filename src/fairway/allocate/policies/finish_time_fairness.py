@@ -22,14 +22,21 @@ class FinishTimeFairness(Policy):
 
     isolated_m is the rate on 1/n of every type. As in the original, weights count only with space sharing, where rate_m
     is divided by the weight; `weighted` makes them count always. `reference` names the type whose rate stands for all
-    when `agnostic`; by default that is the mean over the workers.
+    when `agnostic`; by default that is the mean over the workers. What is left is spent on the most work, counted in
+    what each job needs for that rho; with `bare`, it is left over.
     """
 
     name: ClassVar[str] = "finish-time-fairness"
     agnostic: bool = False
     space_sharing: bool = False
+    bare: bool = False
     weighted: bool = False
     reference: str | None = None
+
+    @property
+    def efficient(self) -> bool:
+        """Whether nothing is left over that a job could use."""
+        return not self.bare
 
     def allocate(self, problem: Problem) -> Allocation:
         """Decide the shares of one problem."""
@@ -44,7 +51,7 @@ class FinishTimeFairness(Policy):
         curve = _FinishTimes(classes.of_jobs(work), classes.of_jobs(elapsed), classes.of_jobs(alone))
         if not curve.work.any():
             return nothing_to_do(self.name, problem, sense="min")
-        solution = raise_level(classes, curve, warm_prices(problem))
+        solution = raise_level(classes, curve, warm_prices(problem), bare=self.bare)
         ratio, bound = -curve.reached(solution.rates(classes)), -solution.bound
         return solution.allocation(
             self.name, problem, classes, objective=ratio, sense="min", gap=max(ratio - bound, 0.0) / bound

@@ -23,6 +23,7 @@ class WaterFilling(Policy):
 
     name: ClassVar[str] = "water-filling"
     flat: ClassVar[bool] = True
+    efficient: ClassVar[bool] = True
     agnostic: bool = False
     space_sharing: bool = False
 
