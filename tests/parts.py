@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fairway import Allocation, Policy, Problem
@@ -34,12 +34,12 @@ class Plain(Policy):
 
 
 class Structural:
-    """Has a verb and a name, but says nothing of what engines have to know."""
+    """Has a name and its verb, and says nothing of what engines have to know."""
 
     name: ClassVar[str] = "structural"
 
     def allocate(self, problem: Problem) -> Allocation:
-        return Halves().allocate(problem)
+        return replace(Halves().allocate(problem), policy=self.name)
 
 
 class Fails(Policy):

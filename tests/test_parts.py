@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -66,11 +67,7 @@ def test_an_object_of_a_module_and_one_of_the_caller_will_do() -> None:
         ),
         (
             "tests.parts:NUMBER",
-            "policy 'tests.parts:NUMBER' is no policy: it has no name, agnostic, space_sharing, by_",
-        ),
-        (
-            "tests.parts:Structural",
-            "is no policy: it has no agnostic, space_sharing, by_cost; inherit from fairway.Pol",
+            "policy 'tests.parts:NUMBER' is no policy: it has no name, allocate; inherit from fairway.Pol",
         ),
         (
             "tests.parts:Halves:prt=1",
@@ -92,16 +89,31 @@ def test_what_is_wrong_is_one_line(text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("given", [NoPolicy(), Structural(), Halves, None, 3])
+@pytest.mark.parametrize("given", [NoPolicy(), Halves, None, 3])
 def test_an_object_that_is_no_policy_is_refused(given: object) -> None:
     with pytest.raises(InputError, match=r"is no policy: it has no |give an object"):
         policy_of(given)  # type: ignore[arg-type]
 
 
+def test_a_class_with_nothing_but_a_name_and_its_verb_is_a_policy_with_the_defaults_of_the_rest() -> None:
+    for policy in (policy_of("tests.parts:Structural"), policy_of(Structural()), policy_of(policy_of(Structural()))):
+        assert (policy.name, policy.agnostic, policy.space_sharing, policy.efficient) == (
+            "structural",
+            False,
+            False,
+            False,
+        )
+        assert allocate(policy, PROBLEM).shares.tolist() == allocate(Halves(), PROBLEM).shares.tolist()
+        assert pickle.loads(pickle.dumps(policy)).name == "structural"
+    check_policy(Structural())
+    jobs = [Submission(0.0, Job("a", {"v100": 1.0}, steps_left=600.0))]
+    assert simulate_training(jobs, Cluster({"v100": 1}), Structural(), TrainingOptions()).policy == "structural"
+
+
 def test_every_policy_of_ours_says_what_engines_have_to_know() -> None:
     for name in POLICIES:
         policy = policy_of(name)
-        assert {policy.agnostic, policy.space_sharing, policy.by_cost} <= {True, False}
+        assert {policy.agnostic, policy.space_sharing, policy.by_cost, policy.efficient} <= {True, False}
         assert policy_of(policy) is policy
         assert not hasattr(policy, "__dict__")  # slotted, although it inherits
 

@@ -2,7 +2,8 @@
 
 Wherever one of ours may be named, so may a class of any module, as `module:Class[:option,...]`, and what an installed
 package offers under a name of its own (an entry point of the kind's group, as `fairway.policies`). Names of ours go
-first. Whatever is found is looked at before it is used: a part has all that its protocol asks for.
+first. Whatever is found is looked at before it is used: a part has all that its protocol asks for. What the protocol
+gives by default, a part need not have: a class with nothing but its verb goes on being one when we ask for more.
 """
 
 from __future__ import annotations
@@ -123,9 +124,16 @@ class Parts(Generic[T]):
         }
 
     def checked(self, part: object, name: str) -> T:
-        """The same, if it has all that such a part has to have."""
-        self._refuse(name, self._lacks(part))
-        return cast("T", part)
+        """The same, if it has all that such a part has to have, and with the defaults of the rest."""
+        lacking = self._lacks(part)
+        defaults = {member: value for member in lacking if (value := self._default(member)) is not None}
+        self._refuse(name, [member for member in lacking if member not in defaults])
+        return cast("T", _Completed(part, defaults) if defaults else part)
+
+    def _default(self, member: str) -> Any:
+        """What the protocol gives for a part that says nothing about it; None if each part has to say it."""
+        declared = inspect.getattr_static(self.protocol, member, None)
+        return declared.__get__(object()) if isinstance(declared, property) else None
 
     def _refuse(self, name: str, lacking: list[str]) -> None:
         if lacking:
@@ -151,6 +159,25 @@ class Parts(Generic[T]):
         except Exception as error:
             package = f" of package '{entry.dist.name}'" if entry.dist is not None else ""
             raise InputError(f"{self.noun} '{entry.name}'{package} cannot be loaded: {cause_of(error)}") from error
+
+
+class _Completed:
+    """A part with the defaults of its protocol for what it does not say; everything else is the part's own."""
+
+    def __init__(self, part: object, defaults: Mapping[str, Any]) -> None:
+        self._part, self._defaults = part, dict(defaults)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        found = self._defaults.get(name)
+        return getattr(self._part, name) if found is None else found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Completed, (self._part, self._defaults)
+
+    def __repr__(self) -> str:
+        return repr(self._part)
 
 
 def _members(protocol: type) -> dict[str, bool]:

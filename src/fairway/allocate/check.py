@@ -19,7 +19,7 @@ from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import BoolArray, FloatArray
 from fairway.allocate.check_left_over import left_over
 from fairway.allocate.check_problems import KINDS, problem_of, reordered
-from fairway.allocate.policy import Efficient, Policy
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Pairs, Problem
 from fairway.allocate.registry import policy_of
 from fairway.errors import FairwayError, InputError
@@ -39,7 +39,7 @@ def check_policy(policy: Policy, *, seeds: Iterable[int] = range(5), order_matte
     runs already, such as queues and policies that draw: they need not treat equals alike.
     """
     try:
-        policy_of(policy)
+        policy = policy_of(policy)
     except InputError as error:
         raise PolicyError(str(error)) from None
     for seed in seeds:
@@ -261,12 +261,12 @@ def only_scarce_types_have_prices(trial: Trial) -> None:
 def nothing_is_left_over(trial: Trial) -> None:
     """Where the policy claims to be efficient, no job could have more without another having less."""
     policy = trial.policy
-    if not (isinstance(policy, Efficient) and policy.efficient):
+    if not policy.efficient:
         return
     seen = trial.problem
-    if getattr(policy, "agnostic", False):
-        seen = seen.agnostic(getattr(policy, "reference", None))
-    if not getattr(policy, "space_sharing", False):
+    if policy.agnostic:
+        seen = seen.agnostic(getattr(policy, "reference", None))  # an option that some have
+    if not policy.space_sharing:
         seen = replace(seen, pairs=None)
     rates = replace(trial.decision, problem=seen).throughputs
     gains, part = left_over(seen, rates)

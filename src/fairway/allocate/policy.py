@@ -40,21 +40,16 @@ class Policy(Protocol):
         """Whether it goes by prices, so that a job may leave a faster type for a cheaper one."""
         return False
 
-    def allocate(self, problem: Problem) -> Allocation:
-        """Decide the shares of one problem."""
-        ...
-
-
-@runtime_checkable
-class Efficient(Policy, Protocol):
-    """A policy that may claim to leave nothing over; `check_policy` tests the claim.
-
-    Where `efficient` is true, no job could have a higher effective throughput without another having a lower one, but
-    for jobs with no steps left, which have no use for more. That is meant in the rates that the policy goes by: with
-    an option `agnostic`, those of `Problem.agnostic(reference)`; pairs count with an option `space_sharing` only.
-    """
-
     @property
     def efficient(self) -> bool:
-        """Whether the policy claims it, with the options that it has."""
+        """Whether it leaves nothing over, as it claims and `check_policy` tests.
+
+        No job could then have a higher effective throughput without another having a lower one, but for jobs with no
+        steps left, which have no use for more. That is meant in the rates that the policy goes by: where it is
+        `agnostic`, those of `Problem.agnostic(reference)`; pairs count with `space_sharing` only.
+        """
+        return False
+
+    def allocate(self, problem: Problem) -> Allocation:
+        """Decide the shares of one problem."""
         ...
