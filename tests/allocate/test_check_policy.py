@@ -42,9 +42,9 @@ class Broken(Policy):
     """A good policy with a fault: its decisions are changed before they are handed out."""
 
     name: ClassVar[str] = "max-min-fairness"
-    efficient: ClassVar[bool] = True
     space_sharing: ClassVar[bool] = True
     fault: Fault
+    efficient: bool = False
     calls: list[int] = field(default_factory=list)
 
     def allocate(self, problem: Problem) -> Allocation:
@@ -122,12 +122,6 @@ def _without(name: str) -> Fault:
     return lambda decision: replace(decision, **{name: -getattr(decision, name) - 1.0})
 
 
-def _scaled_where_it_is_free(decision: Allocation) -> Allocation:
-    """Takes from every job what it has beyond the level, as the policy does that stops there."""
-    bare = allocate("max-min-fairness:space-sharing,bare", decision.problem)
-    return replace(decision, first=bare.first, second=bare.second, shares=bare.shares)
-
-
 FAULTS: dict[str, tuple[Fault, str]] = {
     "takes more than there is": (_scaled(1.01), "shares_fit"),
     "gives negative shares": (_scaled(-0.1), "shares_fit"),
@@ -143,7 +137,6 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "has a negative gap": (_without("gap"), "numbers_are_sound"),
     "has negative prices": (_without("prices"), "numbers_are_sound"),
     "leaves priced workers idle": (_scaled(0.5), "only_scarce_types_have_prices"),
-    "leaves over what jobs could use": (_scaled_where_it_is_free, "nothing_is_left_over"),
     "goes by another name": (lambda decision: replace(decision, policy="other"), "answers"),
     "decides for fewer jobs": (
         lambda decision: replace(decision, problem=reordered(decision.problem, np.arange(len(decision.ids) // 2))),
@@ -157,6 +150,16 @@ def test_a_policy_with_a_fault_fails_the_check_meant_for_it(fault: str) -> None:
     change, check = FAULTS[fault]
     with pytest.raises(PolicyError, match=f"policy 'max-min-fairness' fails check '{check}' on "):
         check_policy(Broken(change))
+
+
+def _bare(decision: Allocation) -> Allocation:
+    return allocate("max-min-fairness:space-sharing,bare", decision.problem)
+
+
+def test_a_policy_that_claims_to_leave_nothing_over_is_held_to_it() -> None:
+    check_policy(Broken(_bare), seeds=range(1))
+    with pytest.raises(PolicyError, match=r"fails check 'nothing_is_left_over' on .* could have .* with no other job"):
+        check_policy(Broken(_bare, efficient=True), seeds=range(1))
 
 
 @dataclass
