@@ -257,7 +257,8 @@ def main(arguments: Sequence[str]) -> int:
     survivors = sum(trial.killed_by is None for trial in trials)
     print(
         f"seed {options.seed}: {len(drawn) - survivors - len(equal)} of {len(drawn)} mutants killed, "
-        f"{len(equal)} make no difference, {survivors} survive (drawn from {len(everything)}), {time.monotonic() - began:.0f} s"
+        f"{len(equal)} make no difference, {survivors} survive (drawn from {len(everything)}), "
+        f"{time.monotonic() - began:.0f} s"
     )
     return 1 if survivors else 0
 

@@ -59,12 +59,13 @@ class Run:
         """Start it, and return the id of the process that ends with its exit code, or with TOO_LONG."""
         if watcher := os.fork():
             return watcher
+        parent = os.getppid()
         try:
             ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
             worker = os.fork()
             if not worker:
                 self._work(environment)
-            code = self._watch(worker)
+            code = self._watch(worker, parent)
             _end_what_is_left()
             os._exit(code)
         finally:
@@ -94,9 +95,9 @@ class Run:
             sys.stderr.flush()
             os._exit(code)
 
-    def _watch(self, worker: int) -> int:
+    def _watch(self, worker: int, parent: int) -> int:
         ends = time.monotonic() + self.seconds
-        while time.monotonic() < ends:
+        while time.monotonic() < ends and os.getppid() == parent:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == worker:
                 return os.waitstatus_to_exitcode(status) & 0x7F or 0
