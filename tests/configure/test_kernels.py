@@ -1,4 +1,4 @@
-"""The compiled loops against their definitions, tried one by one; whole numbers, so that ties and exact ends are many."""
+"""The compiled loops against their definitions, tried one by one; in whole numbers, so that ties are many."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_search_of_a_chain_finds_the_k_cheapest_and_of_equals_the_fastest(se
         if search == "best first":
             assert np.isfinite(costs).sum() == len(wanted), "the first k that end are the answers"
         for first, (least, soonest, paths) in truth.items():
-            if wanted and least < wanted[-1] or (least == costs[first] and len(truth) <= k):
+            if (wanted and least < wanted[-1]) or (least == costs[first] and len(truth) <= k):
                 assert (costs[first], times[first]) == (least, soonest), (seed, layers, budget)
                 assert tuple((choices[first] - offsets[:-1]).tolist()) in paths
         for first in range(len(layers[0])):
@@ -132,7 +132,12 @@ def test_every_plan_of_a_graph_is_tried_and_the_best_kept_by_what_stage_0_does()
         before_offsets = np.cumsum([0, *map(len, before)])
         budget = float(generator.integers(2, 12))
         times, costs, choices, tried = every_plan(
-            seconds, cost, offsets, before_offsets, np.array(sum(before, []), dtype=np.int64), budget
+            seconds,
+            cost,
+            offsets,
+            before_offsets,
+            np.array([s for some in before for s in some], dtype=np.int64),
+            budget,
         )
         truth: dict[int, tuple[float, float]] = {}
         for plan in product(*(range(len(layer)) for layer in layers)):

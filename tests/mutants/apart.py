@@ -8,6 +8,7 @@ is given. A second process watches over each run: it ends the run after its time
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import os
 import signal
@@ -20,12 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+import numba
+import numpy as np
+
 from tests.mutants.changes import ROOT, SOURCE
 
 TOO_LONG = 70  # the exit code of a run that took longer than it may
 # fmt: off
 _LARGE = (
-    "numpy", "numba", "numba.np.ufunc", "scipy.optimize", "scipy.sparse", "scipy.linalg", "highspy", "rustworkx",
+    "numba.np.ufunc", "scipy.optimize", "scipy.sparse", "scipy.linalg", "highspy", "rustworkx",
     "pydantic", "yaml", "sqlalchemy.dialects.sqlite", "psycopg", "fastapi", "uvicorn", "httpx", "prometheus_client",
     "jinja2", "plotly.graph_objects", "typer.testing", "rich.table", "asyncio", "coverage", "pytest", "xdist",
     "hypothesis.stateful", "schemathesis.pytest.plugin", "anyio.pytest_plugin",
@@ -41,6 +45,8 @@ def warm_up() -> None:
     for name in _LARGE:
         with suppress(ImportError):
             importlib.import_module(name)
+    numba.njit(lambda values: values.sum())(np.zeros(1))  # numba makes its tables of types when it first compiles
+    gc.freeze()  # what is loaded now stays, and need not be looked through by every run
     loaded = [name for name in sys.modules if name.partition(".")[0] == "fairway"]
     assert not loaded, f"a library has loaded {loaded}: every run would test this instead of its own source"
 
@@ -86,7 +92,7 @@ class Run:
             sys.path.insert(0, str(self.source))
             if not self.compiled:
                 os.environ["NUMBA_DISABLE_JIT"] = "1"
-                importlib.import_module("numba").config.DISABLE_JIT = True
+                numba.config.DISABLE_JIT = True
             code = self.work()
         except BaseException:
             traceback.print_exc()
