@@ -107,7 +107,7 @@ def _places(tree: ast.AST) -> dict[ast.AST, tuple[range, str, bool]]:
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that run: no annotations, no messages of errors and logs."""
+    """The nodes that run: no annotations, no messages of errors and logs, no `strict=True`, which only asserts."""
     for name, value in ast.iter_fields(tree):
         if name in {"annotation", "returns", "decorator_list"}:
             continue
@@ -115,6 +115,8 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
             if not isinstance(node, ast.AST) or isinstance(
                 node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom
             ):
+                continue
+            if isinstance(node, ast.keyword) and node.arg == "strict":
                 continue
             if isinstance(node, ast.Expr) and "_LOG" in ast.unparse(node):
                 continue

@@ -1,11 +1,13 @@
 """Which tests should notice a mutant: those that execute the statement that it changes.
 
-Those of the file's own test file and folder come first, then the fastest. The slowest are left out where the others
-take `budget` seconds already: tests that start real processes are passed over where faster ones execute the line.
+Those of the file's own test file come first, then the fastest of every test file of its folder, then the second of
+every one, and so on, and then the other folders. What is beyond `budget` seconds is left out: tests that start real
+processes are passed over where many faster ones execute the line.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -32,16 +34,22 @@ class Selection:
         """The tests in the order in which to try them: first a few that are quick, then the others."""
         seconds = self.seconds[compiled]
         own, folder = _mirror(mutant.file)
-
-        def distance(test: str) -> tuple[bool, bool, float]:
+        rank: dict[str, int] = {}
+        taken: Counter[str] = Counter()
+        for test in sorted(self._executing(mutant, compiled), key=lambda test: seconds[test]):
             path = test.partition("::")[0]
-            return path != own, not path.startswith(folder), seconds[test]
+            taken[path] += 1
+            rank[test] = 0 if path == own else taken[path]
+
+        def distance(test: str) -> tuple[bool, bool, int, float]:
+            path = test.partition("::")[0]
+            return path != own, not path.startswith(folder), rank[test], seconds[test]
 
         first: list[str] = []
         later: list[str] = []
         files: set[str] = set()
         spent = 0.0
-        for test in sorted(self._executing(mutant, compiled), key=distance):
+        for test in sorted(rank, key=distance):
             file = test.partition("::")[0]
             cost = seconds[test] + (0 if file in files else _FILE_SECONDS)
             if spent + cost > self._budget and first:
