@@ -94,32 +94,34 @@ def _with_kernels(file: Path) -> bool:
     return "from numba import" in file.read_text()
 
 
-def _recorded(folders: list[Path], plain: bool, jobs: int) -> dict[bool, list[recording.Record]]:
-    """The records of all test files, made where they are missing; `plain` ones only if a mutant needs them."""
+def _recorded(folders: list[Path], kernels: set[str], jobs: int) -> dict[bool, list[recording.Record]]:
+    """The records of all test files, made where they are missing; without compiled kernels, of those that load one."""
     recording.CACHE.mkdir(parents=True, exist_ok=True)
     files = list(recording.test_files(folders))
-    modes = (True, False) if plain else (True,)
-    missing = [(f, mode) for mode in modes for f in files if not recording.record_path(f, mode).exists()]
+    found: dict[bool, list[recording.Record]] = {}
+    for compiled in (True, False):
+        _record([file for file in files if not recording.record_path(file, compiled).exists()], compiled, jobs)
+        by_file = {file: recording.load(recording.record_path(file, compiled)) for file in files}
+        found[compiled] = list(by_file.values())
+        files = [file for file, record in by_file.items() if kernels & record.sources.keys()]
+    return found
+
+
+def _record(files: list[Path], compiled: bool, jobs: int) -> None:
     processes = _Processes(jobs)
     with _scratch() as scratch:
-        for number, (file, mode) in enumerate(missing):
+        for number, file in enumerate(files):
             output = scratch / str(number)
 
-            def ended(code: int, file: Path = file, mode: bool = mode, output: Path = output) -> None:
-                path = recording.record_path(file, mode)
+            def ended(code: int, file: Path = file, output: Path = output) -> None:
+                path = recording.record_path(file, compiled)
                 if not path.exists():
                     path.write_text('{"tests": [], "seconds": {}, "lines": {}, "imported": {}, "sources": {}}')
-                last = (output.read_text(errors="replace").strip().splitlines() or [""])[-1]
-                print(
-                    f"recorded {file.relative_to(ROOT)} ({'compiled' if mode else 'plain'}): {last[:100]}", flush=True
-                )
+                last = (output.read_text(errors="replace").strip().splitlines() or [f"exit code {code}"])[-1]
+                print(f"recorded {file.relative_to(ROOT)}{'' if compiled else ' (plain)'}: {last[:90]}", flush=True)
 
-            processes.start(recording.recording(file, mode, output), {}, ended)
+            processes.start(recording.recording(file, compiled, output), {}, ended)
         processes.finish()
-    return {
-        mode: [recording.load(path) for f in files if (path := recording.record_path(f, mode)).exists()]
-        for mode in (True, False)
-    }
 
 
 def _try_all(trials: list[_Trial], selection: Selection, jobs: int, say: Callable[[_Trial], None]) -> None:
@@ -240,7 +242,8 @@ def main(arguments: Sequence[str]) -> int:
     warm_up()
     equal = [mutant for mutant in drawn if _is_equal(mutant, equals)]
     tried = [mutant for mutant in drawn if not _is_equal(mutant, equals)]
-    records = _recorded(folders_of(paths), any(_with_kernels(one.file) for one in tried), options.jobs)
+    kernels = {str(one.file.relative_to(SOURCE)) for one in tried if _with_kernels(one.file)}
+    records = _recorded(folders_of(paths), kernels, options.jobs)
     selection = Selection(records, options.budget)
     print(f"{len(drawn)} mutants drawn; tests recorded after {time.monotonic() - began:.0f} s", flush=True)
     trials = []
