@@ -101,7 +101,8 @@ def _recorded(folders: list[Path], kernels: set[str], jobs: int) -> dict[bool, l
     found: dict[bool, list[recording.Record]] = {}
     for compiled in (True, False):
         _record([file for file in files if not recording.record_path(file, compiled).exists()], compiled, jobs)
-        by_file = {file: recording.load(recording.record_path(file, compiled)) for file in files}
+        paths = {file: recording.record_path(file, compiled) for file in files}
+        by_file = {file: recording.load(path) for file, path in paths.items() if path.exists()}  # not if edited since
         found[compiled] = list(by_file.values())
         files = [file for file, record in by_file.items() if kernels & record.sources.keys()]
     return found
