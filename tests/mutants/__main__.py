@@ -38,7 +38,7 @@ from tests.mutants.selection import Selection, folders_of
 _EQUAL = Path(__file__).with_name("equal.toml")
 _NO_TESTS = 5  # pytest's exit code
 _LEAST_SECONDS = 15.0  # what a run may take at least, and how many times as long as usual
-_TIMES = 8.0
+_TIMES = 5.0
 
 
 class _Chosen:
@@ -157,8 +157,9 @@ def _try_all(trials: list[_Trial], selection: Selection, jobs: int, say: Callabl
                 lambda: int(pytest.main([*arguments, *files], plugins=[_Chosen(tests)])),
                 trial.place,
                 limit,
-                compiled=trial.compiled,
-                output=output,
+                _LEAST_SECONDS + 2 * usual,
+                trial.compiled,
+                output,
             )
             processes.start(work, {}, ended)
 

@@ -11,6 +11,7 @@ import ctypes
 import gc
 import importlib
 import os
+import resource
 import signal
 import sys
 import time
@@ -53,11 +54,15 @@ def warm_up() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What runs apart: the source it tests, its time limit in seconds, and whether kernels are compiled."""
+    """What runs apart: the source it tests, its time limits in seconds, and whether kernels are compiled.
+
+    A loop without an end uses up its `processor_seconds` early; what waits for ever is ended after `seconds`.
+    """
 
     work: Callable[[], int]
     source: Path
     seconds: float
+    processor_seconds: float
     compiled: bool
     output: Path
 
@@ -81,6 +86,7 @@ class Run:
         code = 98
         try:
             os.setsid()
+            resource.setrlimit(resource.RLIMIT_CPU, (int(self.processor_seconds), int(self.processor_seconds) + 5))
             with self.output.open("wb") as output:
                 for stream in (1, 2):
                     os.dup2(output.fileno(), stream)

@@ -99,9 +99,8 @@ def load(path: Path) -> Record:
 
 def recording(test_file: Path, compiled: bool, output: Path) -> Run:
     """The run that records a test file."""
-    return Run(
-        lambda: _record(test_file, compiled), SOURCE, 900.0 if compiled else 400.0, compiled=compiled, output=output
-    )
+    seconds = 900.0 if compiled else 400.0
+    return Run(lambda: _record(test_file, compiled), SOURCE, seconds, seconds, compiled, output)
 
 
 def _record(test_file: Path, compiled: bool) -> int:
