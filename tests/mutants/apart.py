@@ -112,7 +112,8 @@ class Run:
         while time.monotonic() < ends and os.getppid() == parent:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == worker:
-                return os.waitstatus_to_exitcode(status) & 0x7F or 0
+                code = os.waitstatus_to_exitcode(status)
+                return TOO_LONG if code == -signal.SIGXCPU else code & 0x7F
             if not pid:
                 time.sleep(0.02)
         return TOO_LONG

@@ -163,6 +163,8 @@ def test_a_pool_is_what_its_leases_departures_and_returns_make_it(seed: int) -> 
                 kept = set(held[: draws.randint(0, 2)])
                 assert pool.leave(1, some, except_held_by=kept) == plain.leave(some, kept)
             case "back":
+                absent = [worker for worker in range(len(plain.state)) if plain.state[worker] == "gone"]
+                some = tuple(draws.sample(sorted({*absent, *plain.leaving, 0}), 1))
                 pool.come_back(1, some)
                 plain.leaving -= set(some)
                 plain.state = [
