@@ -10,13 +10,14 @@ READY := $(VENV)/.ready
 PROBLEM := examples/mixed-cluster.json
 TRACE := examples/gavel-cluster-jobs.tsv
 REPORT := report.html
+MUTATED := $(addprefix src/fairway/,allocate configure place engine store live service)
 BENCHMARKS = $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sim test lint types imports unit docs tables bench mutants lock format clean
+.PHONY: help setup demo demo-sim test lint types imports unit docs tables bench mutants mutants-changed lock format clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(READY)  ## make .venv with the locked dependencies and Fairway in it
 
@@ -70,6 +71,10 @@ bench: $(READY)  ## run every benchmark against its peer, one JSON document each
 
 mutants: $(READY)  ## change one operator at a time and see whether a test notices (SEED=1 COUNT=50 PATHS=src/fairway/store)
 	$(BIN)/python -m tests.mutants $(or $(PATHS),src/fairway/store) --count $(or $(COUNT),50) --seed $(or $(SEED),0)
+
+mutants-changed: $(READY)  ## the same for the lines that are new or different since a revision (BASE=main COUNT=100)
+	$(BIN)/python -m tests.mutants $(or $(PATHS),$(MUTATED)) --changed $(or $(BASE),main) \
+		--count $(or $(COUNT),100) --seed $(or $(SEED),0)
 
 lock: $(READY)  ## resolve the dependencies again and write the lock file (UPGRADE=--upgrade for newer versions)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

@@ -10,8 +10,8 @@ import pytest
 from fairway import Application, Configuration, ConfigurationSpace, Platform, SyntheticFunction, configurator_of
 from fairway.configure.bayesian import trained_plan
 from fairway.configure.configurators.orion import grown
-from fairway.configure.exact_plan import cheapest_in_time
-from fairway.configure.static_plan import Samples, steps, with_batches
+from fairway.configure.exact_plan import cheapest_in_time, first_in_time
+from fairway.configure.static_plan import Samples, replaced, steps, with_batches
 
 SPACE = ConfigurationSpace((1, 2, 4), (1, 2, 4), (1, 2, 3))
 NOISY = Platform(noise=0.08)
@@ -65,6 +65,60 @@ def test_a_graph_is_descended_from_the_fastest() -> None:
     assert judged.in_time(plan)
     assert judged.cost(plan) < judged.cost((Configuration(1, 4, 3),) * 3)
     assert cheapest_in_time(samples(0.01)) == (Configuration(1, 4, 3),) * 3
+
+
+@pytest.mark.parametrize("slo", [0.35, 0.4, 0.45, 0.5, 0.6, 0.8])
+def test_every_step_of_the_descent_is_the_one_that_saves_most_and_stays_in_time(slo: float) -> None:
+    judged = samples(slo, ("a", "b"), ("a", "c"))
+    single = [each for each in judged.application.profiles[0].configurations() if each.batch == 1]
+    fronts: list[list[Configuration]] = []
+    for stage, profile in enumerate(judged.application.profiles):
+        front: list[Configuration] = []
+        for each in sorted(single, key=lambda c: (profile.seconds_of(*c), judged.stage_cost(stage, c))):
+            if not front or judged.stage_cost(stage, each) < judged.stage_cost(stage, front[-1]):
+                front.append(each)
+        fronts.append(front)
+    at = [0, 0, 0]
+    while True:
+        ways = []
+        for stage in range(3):
+            if at[stage] + 1 < len(fronts[stage]):
+                then = [place + (number == stage) for number, place in enumerate(at)]
+                plan = tuple(front[place] for front, place in zip(fronts, then, strict=True))
+                if judged.in_time(plan):
+                    ways.append((judged.cost(plan), stage))
+        if not ways:
+            break
+        at[min(ways)[1]] += 1
+    assert cheapest_in_time(judged) == tuple(front[place] for front, place in zip(fronts, at, strict=True))
+
+
+def test_the_first_plan_in_time_is_found_by_the_quantile_of_its_samples() -> None:
+    for seed in range(60):
+        draws = np.random.default_rng(seed)
+        factors = draws.integers(1, 4, (int(draws.integers(1, 9)), 2)).astype(float)
+        seconds = draws.integers(1, 5, 6).astype(float)
+        picks = draws.integers(0, [3, 3], (6, 2)) + np.array([0, 3])
+        quantile, limit = float(draws.choice([0.0, 0.5, 0.8, 0.95, 1.0])), float(draws.integers(3, 16))
+        ends = [np.quantile((seconds[pick] * factors).sum(axis=1), quantile) for pick in picks]
+        wanted = next((number for number, end in enumerate(ends) if end <= limit), len(picks) - 1)
+        assert first_in_time(picks, seconds, factors, limit, (len(factors) - 1) * quantile) == wanted
+
+
+def test_batches_are_raised_where_a_job_saves_most() -> None:
+    for slo in (0.7, 0.8, 0.9, 1.0, 1.2, 1.6):
+        judged = samples(slo)
+        plan = cheapest_in_time(judged)
+        while True:
+            ways = []
+            for stage, (batch, cpu, gpu) in enumerate(plan):
+                then = replaced(plan, stage, Configuration(2 * batch, cpu, gpu))
+                if batch < 4 and judged.in_time(then) and judged.cost(then) < judged.cost(plan):
+                    ways.append((judged.cost(then), stage, then))
+            if not ways:
+                break
+            plan = min(ways)[2]
+        assert with_batches(judged, cheapest_in_time(judged)) == plan
 
 
 def test_batches_are_raised_while_that_saves_and_is_in_time() -> None:

@@ -290,3 +290,13 @@ def test_every_request_is_answered_once_whatever_fails_is_cancelled_or_is_lost(s
         if engine is not None:
             assert engine.load.queued - engine.load.pace.extra == pytest.approx(0.0)
             assert engine.load.busy_until == -math.inf
+
+
+def test_no_more_run_along_than_pay_although_more_wait() -> None:
+    worker = Alone(staged(None, times={1: 1.0, 2: 1.2, 4: 3.0}))
+    run = only(worker.ask(*range(5)), Run)
+    run = only(worker.tell(TaskDone(run.run), at=1.0), Run)
+    assert (keys(run), run.seconds) == ([1, 2], 1.2), "four at once would take longer than two and two"
+    assert worker.load == pytest.approx(1.2 + 2.0)
+    run = only(worker.tell(TaskDone(run.run), at=2.2), Run)
+    assert keys(run) == [3, 4]

@@ -1,0 +1,90 @@
+"""Which tests should notice a mutant: those that execute the statement that it changes.
+
+Those of the file's own test file come first, then the fastest of every test file of its folder, then the second of
+every one, and so on, and then the other folders. What is beyond `budget` seconds is left out: tests that start real
+processes are passed over where many faster ones execute the line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.mutants.changes import ROOT, SOURCE, Mutant
+from tests.mutants.recording import Record
+
+_FIRST_SECONDS = 1.0
+_FIRST_TESTS = 25
+_FILE_SECONDS = 0.4  # what it takes to load a test file
+
+
+class Selection:
+    """The tests of all records, by the lines that they execute."""
+
+    def __init__(self, records: Mapping[bool, Sequence[Record]], budget: float) -> None:
+        self._records = records
+        self._budget = budget
+        self.seconds = {
+            compiled: {test: took for record in found for test, took in record.seconds.items()}
+            for compiled, found in records.items()
+        }
+
+    def batches(self, mutant: Mutant, compiled: bool) -> list[list[str]]:
+        """The tests in the order in which to try them: first a few that are quick, then the others."""
+        seconds = self.seconds[compiled]
+        own, folder = _mirror(mutant.file)
+        rank: dict[str, int] = {}
+        taken: Counter[str] = Counter()
+        for test in sorted(self._executing(mutant, compiled), key=lambda test: seconds[test]):
+            path = test.partition("::")[0]
+            taken[path] += 1
+            rank[test] = 0 if path == own else taken[path]
+
+        def distance(test: str) -> tuple[bool, bool, int, float]:
+            path = test.partition("::")[0]
+            return path != own, not path.startswith(folder), rank[test], seconds[test]
+
+        first: list[str] = []
+        later: list[str] = []
+        files: set[str] = set()
+        spent = 0.0
+        for test in sorted(rank, key=distance):
+            file = test.partition("::")[0]
+            cost = seconds[test] + (0 if file in files else _FILE_SECONDS)
+            if spent + cost > self._budget and first:
+                continue
+            spent += cost
+            files.add(file)
+            early = not first or (spent < _FIRST_SECONDS and len(first) < _FIRST_TESTS)
+            (first if early else later).append(test)
+        return [sorted(batch, key=lambda test: seconds[test]) for batch in (first, later) if batch]
+
+    def _executing(self, mutant: Mutant, compiled: bool) -> set[str]:
+        file = str(mutant.file.relative_to(SOURCE))
+        found: set[str] = set()
+        for record in self._records[compiled]:
+            if mutant.imported:
+                found |= record.tests_of_file(file) or (
+                    record.seconds.keys() if file in record.imported and _near(record, mutant.file) else set()
+                )
+            else:
+                found.update(test for line in mutant.lines for test in record.tests(file, line))
+        return found
+
+
+def _mirror(file: Path) -> tuple[str, str]:
+    """The test file of a source file, and the folder of it."""
+    folder = Path("tests") / file.parent.relative_to(SOURCE / "fairway")
+    return str(folder / f"test_{file.stem}.py"), f"{folder}/"
+
+
+def _near(record: Record, file: Path) -> bool:
+    part = "tests/" + file.relative_to(SOURCE / "fairway").parts[0]
+    return any(test.startswith(part) for test in record.seconds)
+
+
+def folders_of(paths: Sequence[Path]) -> list[Path]:
+    """The folders of tests that mirror parts of the source."""
+    parts = {path.absolute().relative_to(SOURCE / "fairway").parts[0].removesuffix(".py") for path in paths}
+    return [folder for part in sorted(parts) if (folder := ROOT / "tests" / part).is_dir()]
