@@ -9,6 +9,7 @@ import pytest
 
 from fairway import Answer, ConfigurationProblem, configure
 from fairway.configure.esg_search import search_group
+from fairway.configure.front import first_configurations, search_front
 from tests.configure.problems import chain, graph
 
 CHUNK = 125
@@ -86,8 +87,6 @@ def test_without_the_guard_against_duplicate_bounds_answers_are_lost() -> None:
 
 @pytest.mark.parametrize("search", ["front", "layered", "a-star"])
 def test_batches_that_may_not_grow_are_searched_alike(search: str) -> None:
-    from fairway.configure.front import search_front  # noqa: PLC0415
-
     for seed in range(60):
         problem = chain(seed)
         application = problem.application
@@ -166,3 +165,24 @@ def test_several_entries_get_one_plan_of_all() -> None:
         assert front.candidates[0].plan[1].batch <= 2
         if esg.feasible:
             assert costs(esg)[0] >= costs(truth)[0] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_an_answer_that_is_kept_is_the_one_that_a_new_search_finds_to_the_last_digit_of_the_time_left(
+    first: int,
+) -> None:
+    for seed in range(first, first + 20):
+        problem, draws = chain(seed), np.random.default_rng(seed)
+        tables, profile = problem.tables, problem.application.profiles[0]
+        after = tuple(range(1, len(problem.application)))
+        layer = tables.first_layer(0, after, 4)
+        edges = (layer.run_seconds[:, None] + layer.rest_seconds[None, :]).ravel()
+        budgets = [*draws.choice(edges, 40), *draws.uniform(0.0, 2.0 * edges.max(), 40)]
+        budgets += [np.nextafter(each, to) for each in budgets for to in (-np.inf, np.inf)]
+        for budget in draws.permutation(np.repeat(budgets, 2)).tolist():
+            for added in (0.0, 0.1):
+                found = search_front(tables, 0, after, 4, budget + added, 2, added)
+                expected = [candidate.plan[0] for candidate in found.candidates]
+                kept = first_configurations(tables, 0, after, 4, budget + added, 2, added)
+                assert [profile.configuration(number) for number in kept] == expected
+        assert len(layer.steps[0.0, 2]._since) < 60, "answers hold for more than one time left"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairway.configure.arrays import IntArray
+from fairway.configure.kernels import any_fits
 from fairway.errors import FairwayError, InputError
 
 
@@ -38,7 +39,7 @@ class Capacity:
 
     def has_room(self, cpu: int, gpu: int) -> bool:
         """Whether a task of this size can start anywhere now."""
-        return bool(((self.free_cpu >= cpu) & (self.free_gpu >= gpu)).any())
+        return any_fits(self.free_cpu, self.free_gpu, cpu, gpu)
 
     def take(self, worker: int, cpu: int, gpu: int) -> None:
         """A task starts."""

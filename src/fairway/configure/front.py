@@ -15,8 +15,8 @@ import numpy as np
 
 from fairway.configure.answer import Answer, Candidate
 from fairway.configure.configuration import Configuration
-from fairway.configure.kernels import best_completions
-from fairway.configure.tables import FirstLayer, Tables
+from fairway.configure.kernels import best_completions, same_answer_between
+from fairway.configure.tables import FirstLayer, Steps, Tables
 
 
 def search_front(
@@ -27,9 +27,9 @@ def search_front(
     `added` is what the stage takes on top of its run time.
     """
     layer = tables.first_layer(stage, after, queue_length)
-    numbers, times, costs, points = _best(layer, added, budget, k)
     candidates = []
-    for number, seconds, cost, point in zip(numbers, times, costs, points, strict=True):
+    columns = best_completions(*layer.columns, added, budget, k)
+    for number, seconds, cost, point in zip(*(column.tolist() for column in columns), strict=True):
         plan = {stage: int(layer.numbers[number]), **_rest_plan(layer, number, point)}
         candidates.append(Candidate(named_plan(tables, plan), seconds, cost))
     return Answer(tuple(candidates), bool(candidates), len(layer.numbers))
@@ -37,39 +37,25 @@ def search_front(
 
 def first_configurations(
     tables: Tables, stage: int, after: tuple[int, ...], queue_length: int, budget: float, k: int, added: float = 0.0
-) -> list[int]:
-    """The numbers of the first configurations of the k cheapest plans; as `search_front`, without the rest."""
+) -> tuple[int, ...]:
+    """The numbers of the first configurations of the k cheapest plans; as `search_front`, without the rest.
+
+    As a function of the budget, the answer is a step function; the steps that have been met are kept.
+    """
     layer = tables.first_layer(stage, after, queue_length)
-    numbers = best_completions(
-        layer.run_seconds,
-        layer.cost,
-        layer.begins,
-        layer.ends,
-        layer.rest_seconds,
-        layer.rest_cost,
-        added,
-        budget,
-        k,
-    )[0]
-    chosen: list[int] = layer.numbers[numbers].tolist()
-    return chosen
-
-
-def _best(
-    layer: FirstLayer, added: float, budget: float, k: int
-) -> tuple[list[int], list[float], list[float], list[int]]:
-    numbers, times, costs, points = best_completions(
-        layer.run_seconds,
-        layer.cost,
-        layer.begins,
-        layer.ends,
-        layer.rest_seconds,
-        layer.rest_cost,
-        added,
-        budget,
-        k,
-    )
-    return numbers.tolist(), times.tolist(), costs.tolist(), points.tolist()
+    steps = layer.steps.get((added, k))
+    if steps is None:
+        steps = layer.steps[added, k] = Steps()
+    known = steps.at(budget)
+    if known is not None:
+        return known
+    numbers, _, costs, points = best_completions(*layer.columns, added, budget, k)
+    most_cost = costs[-1] if len(costs) == k else np.inf
+    answer = tuple(layer.numbers[numbers].tolist())
+    since, until = same_answer_between(*layer.columns, added, budget, numbers, points, most_cost)
+    if since <= budget < until:
+        steps.add(answer, since, until)
+    return answer
 
 
 def _rest_plan(layer: FirstLayer, number: int, point: int) -> dict[int, int]:

@@ -18,6 +18,18 @@ from fairway.configure.arrays import FloatArray, IntArray
 TOLERANCE = 1e-12
 """Seconds by which sums of the same times may differ, and the part of a cost by which sums of costs may."""
 
+ROUNDING = 1e-13
+"""Far more than the part of a sum of a few times that rounding can change."""
+
+
+@njit(cache=True)
+def any_fits(free_cpu: IntArray, free_gpu: IntArray, cpu: int, gpu: int) -> bool:
+    """Whether a worker has so many CPUs and slices free."""
+    for worker in range(len(free_cpu)):
+        if free_cpu[worker] >= cpu and free_gpu[worker] >= gpu:
+            return True
+    return False
+
 
 @njit(cache=True)
 def undominated(cost: FloatArray, order: IntArray) -> IntArray:
@@ -60,6 +72,19 @@ def side_by_side(
 
 
 @njit(cache=True)
+def last_in_time(seconds: FloatArray, begin: int, end: int, left: float) -> int:
+    """The last point of the front `begin:end` that is done in the time left; the one before `begin` if none is."""
+    low, high = begin - 1, end
+    while high - low > 1:
+        middle = (low + high) // 2
+        if seconds[middle] <= left:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True)
 def best_completions(
     own_seconds: FloatArray,
     own_cost: FloatArray,
@@ -82,16 +107,9 @@ def best_completions(
     held = 0
     for number in range(len(own_seconds)):
         own = own_seconds[number] + added
-        left = budget + TOLERANCE - own
-        low, high = begins[number], ends[number]
-        if low == high or rest_seconds[low] > left:
+        low = last_in_time(rest_seconds, begins[number], ends[number], budget + TOLERANCE - own)
+        if low < begins[number]:
             continue
-        while high - low > 1:
-            middle = (low + high) // 2
-            if rest_seconds[middle] <= left:
-                low = middle
-            else:
-                high = middle
         cost = own_cost[number] + rest_cost[low]
         time = own + rest_seconds[low]
         if held == k and not (cost < costs[k - 1] or (cost == costs[k - 1] and time < times[k - 1])):
@@ -106,6 +124,53 @@ def best_completions(
         numbers[position], times[position], costs[position], points[position] = number, time, cost, low
         held = min(held + 1, k)
     return numbers[:held], times[:held], costs[:held], points[:held]
+
+
+@njit(cache=True)
+def same_answer_between(
+    own_seconds: FloatArray,
+    own_cost: FloatArray,
+    begins: IntArray,
+    ends: IntArray,
+    rest_seconds: FloatArray,
+    rest_cost: FloatArray,
+    added: float,
+    budget: float,
+    numbers: IntArray,
+    points: IntArray,
+    most_cost: float,
+) -> tuple[float, float]:
+    """From which budget on, and below which, `best_completions` gives this answer for sure, with the same `added`.
+
+    With less time, the answer changes when one of its own is not in time any more; with more, when one of its own can
+    take the next point of its front, or another one has a point that costs no more than `most_cost`: the last of the
+    answer's or, if it has fewer than k, any. Where rounding decides, no budget counts.
+    """
+    since, until = -np.inf, np.inf
+    taken = np.full(len(own_seconds), -1, np.int64)
+    taken[numbers] = points
+    for number in range(len(own_seconds)):
+        begin, end, own = begins[number], ends[number], own_seconds[number] + added
+        last = taken[number]
+        after = last + 1
+        if last < 0:
+            last = last_in_time(rest_seconds, begin, end, budget + TOLERANCE - own)
+            low, high = last, end
+            while high - low > 1:  # costs fall along a front
+                middle = (low + high) // 2
+                if own_cost[number] + rest_cost[middle] > most_cost:
+                    low = middle
+                else:
+                    high = middle
+            after = high
+            if last >= begin and own_cost[number] + rest_cost[last] > most_cost:
+                last = begin - 1  # it costs too much to count, and would cost more with less time
+        safe = ROUNDING * (1.0 + abs(budget) + own)
+        if last >= begin:
+            since = max(since, rest_seconds[last] + own - TOLERANCE + safe)
+        if after < end:
+            until = min(until, rest_seconds[after] + own - TOLERANCE - safe)
+    return since, until
 
 
 @njit(cache=True)

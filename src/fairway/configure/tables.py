@@ -10,10 +10,10 @@ Everything here depends on prices and profiles only, never on a queue, and is wo
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -23,13 +23,47 @@ from fairway.configure.fronts import Front, of_stage
 from fairway.configure.graph_front import graph_front
 from fairway.configure.platform import Platform
 from fairway.configure.profile import Profile
+from fairway.configure.queues import Choice, Kind
 
 Allowed = Callable[[Profile], BoolArray]
 """Which configurations of a profile may be used."""
 
+_MOST_STEPS = 4096
 
-class FirstLayer(NamedTuple):
-    """The configurations of the stage to decide that a queue can fill, in the order of the profile."""
+
+class Steps:
+    """The answers of a step function that are known: each holds from a time on, and below another one."""
+
+    __slots__ = ("_answers", "_since", "_until")
+
+    def __init__(self) -> None:
+        self._since: list[float] = []
+        self._until: list[float] = []
+        self._answers: list[tuple[int, ...]] = []
+
+    def at(self, time: float) -> tuple[int, ...] | None:
+        """The answer that holds at a time, if it is known."""
+        step = bisect_right(self._since, time) - 1
+        return self._answers[step] if step >= 0 and time < self._until[step] else None
+
+    def add(self, answer: tuple[int, ...], since: float, until: float) -> None:
+        """Take in an answer, which holds for no time that has one already; of very many, all others go."""
+        if len(self._since) >= _MOST_STEPS:
+            self._since.clear()
+            self._until.clear()
+            self._answers.clear()
+        step = bisect_right(self._since, since)
+        self._since.insert(step, since)
+        self._until.insert(step, until)
+        self._answers.insert(step, answer)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstLayer:
+    """The configurations of the stage to decide that a queue can fill, in the order of the profile.
+
+    `steps` are answers that were found (`front`), by what is added to run times and how many were asked for.
+    """
 
     numbers: IntArray
     run_seconds: FloatArray
@@ -39,6 +73,27 @@ class FirstLayer(NamedTuple):
     rest_seconds: FloatArray
     rest_cost: FloatArray
     rests: tuple[Front, ...]
+    steps: dict[tuple[float, int], Steps] = field(default_factory=dict, repr=False)
+
+    @property
+    def columns(self) -> tuple[FloatArray, FloatArray, IntArray, IntArray, FloatArray, FloatArray]:
+        """As the kernels take them."""
+        return self.run_seconds, self.cost, self.begins, self.ends, self.rest_seconds, self.rest_cost
+
+    @cached_property
+    def fastest(self) -> tuple[int, ...]:
+        """The numbers of all configurations by their time, between equals the cheaper first."""
+        return tuple(self.numbers[np.lexsort((self.cost, self.run_seconds))].tolist())
+
+    @cached_property
+    def cheapest(self) -> tuple[int, ...]:
+        """The numbers of all configurations by their cost per job, between equals the faster first."""
+        return tuple(self.numbers[np.lexsort((self.run_seconds, self.cost))].tolist())
+
+    @cached_property
+    def least_seconds(self) -> float:
+        """The time of the fastest."""
+        return float(self.run_seconds.min())
 
 
 def everything(profile: Profile) -> BoolArray:
@@ -60,6 +115,7 @@ class Tables:
     _fronts: dict[tuple[int, int | None], Front] = field(default_factory=dict, repr=False)
     _rests: dict[tuple[tuple[int, ...], int | None], Front] = field(default_factory=dict, repr=False)
     _firsts: dict[tuple[int, tuple[int, ...], int], FirstLayer] = field(default_factory=dict, repr=False)
+    _choices: dict[tuple[int, tuple[int, ...], Kind], tuple[Choice, ...]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def masks(self) -> tuple[BoolArray, ...]:
@@ -82,10 +138,11 @@ class Tables:
         return tuple(self.platform.overhead_seconds + local(size) for size in self.application.workflow.input_bytes)
 
     @cached_property
-    def batches(self) -> tuple[IntArray, ...]:
+    def batches(self) -> tuple[list[int], ...]:
         """By stage, the batch sizes that may be used, rising."""
         return tuple(
-            np.unique(profile.batch[mask]) for profile, mask in zip(self.application.profiles, self.masks, strict=True)
+            np.unique(profile.batch[mask]).tolist()
+            for profile, mask in zip(self.application.profiles, self.masks, strict=True)
         )
 
     @cached_property
@@ -119,11 +176,22 @@ class Tables:
 
     def first_layer(self, stage: int, after: tuple[int, ...], queue_length: int) -> FirstLayer:
         """The configurations of a stage that so many jobs can fill, with the front of what comes after."""
-        usable = int(np.searchsorted(self.batches[stage], queue_length, side="right"))
+        usable = bisect_right(self.batches[stage], queue_length)
         key = (stage, after, usable)
-        if key not in self._firsts:
-            self._firsts[key] = self._first_layer(stage, after, queue_length)
-        return self._firsts[key]
+        layer = self._firsts.get(key)
+        if layer is None:
+            layer = self._firsts[key] = self._first_layer(stage, after, queue_length)
+        return layer
+
+    def choices(self, stage: int, numbers: tuple[int, ...], kind: Kind) -> tuple[Choice, ...]:
+        """The configurations of these numbers as choices of this kind; there are few answers, each given often."""
+        key = (stage, numbers, kind)
+        choices = self._choices.get(key)
+        if choices is None:
+            profile = self.application.profiles[stage]
+            choices = tuple([Choice(profile.configuration(number), kind) for number in numbers])
+            self._choices[key] = choices
+        return choices
 
     def _first_layer(self, stage: int, after: tuple[int, ...], queue_length: int) -> FirstLayer:
         profile = self.application.profiles[stage]

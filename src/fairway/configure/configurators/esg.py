@@ -26,7 +26,7 @@ from fairway.configure.front import first_configurations
 from fairway.configure.margins import margin_of_noise, spread_of
 from fairway.configure.platform import Platform
 from fairway.configure.profile import Profile
-from fairway.configure.queues import Candidates, Choice, Decision, Kind, Queue
+from fairway.configure.queues import Candidates, Choice, Decision, Queue
 from fairway.configure.rollout import planned_ahead
 from fairway.configure.shares import Shares
 from fairway.configure.tables import Tables
@@ -149,38 +149,33 @@ class EsgQueues:
             return self.shares.group_quota(stage, self.application.slo_seconds) * (1 - margin) - queue.in_group
         return queue.seconds_left * (1 - margin) * self.shares.share(stage)
 
-    def candidates(self, queue: Queue, capacity: Capacity) -> tuple[Kind, list[Configuration]]:
+    def choices(self, queue: Queue, capacity: Capacity) -> tuple[Choice, ...]:
         """The configurations to try in turn, and why these."""
-        stage, rule = queue.stage, self.rule
+        stage, rule, tables = queue.stage, self.rule, self.tables
         if rule.no_replan:
-            return "planned", [self._plan[stage]]
+            return (Choice(self._plan[stage]),)
         added = self.fetches.expected(queue, capacity, local=not rule.no_locality)
-        profile = self.application.profiles[stage]
-        numbers = self._search(queue, added)
-        if numbers:
-            return "planned", [profile.configuration(number) for number in numbers]
-        if rule.shed and is_lost(self.tables, stage, queue.length, queue.seconds_left, added):
-            numbers = cheapest_configurations(self.tables, stage, queue.length, 1)
-            return "shed", [profile.configuration(number) for number in numbers]
-        numbers = fastest_configurations(self.tables, stage, queue.length, rule.k)
-        return "best-effort", [profile.configuration(number) for number in numbers]
+        if numbers := self._search(queue, added):
+            return tables.choices(stage, numbers, "planned")
+        if rule.shed and is_lost(tables, stage, queue.length, queue.seconds_left, added):
+            return tables.choices(stage, cheapest_configurations(tables, stage, queue.length, 1), "shed")
+        return tables.choices(stage, fastest_configurations(tables, stage, queue.length, rule.k), "best-effort")
 
-    def _search(self, queue: Queue, added: float) -> list[int]:
+    def _search(self, queue: Queue, added: float) -> tuple[int, ...]:
         group, budget = self.shares.group_rests[queue.stage], self.budget(queue)
         if self.rule.search == "front":
             return first_configurations(self.tables, queue.stage, group[1:], queue.length, budget, self.rule.k, added)
         form: Form = "layered" if self.rule.search == "layered" else "a-star"
         answer = search_group(self.tables, group, queue.length, budget, self.rule.k, added, form=form)
         profile = self.application.profiles[queue.stage].configurations()
-        return [profile.index(candidate.plan[queue.stage]) for candidate in answer.candidates]
+        return tuple([profile.index(candidate.plan[queue.stage]) for candidate in answer.candidates])
 
     def decide(self, queue: Queue, capacity: Capacity) -> Decision:
         """Start the first candidate that fits somewhere; the smallest size where nothing has fitted for too long."""
-        kind, configurations = self.candidates(queue, capacity)
-        choices = [made(Choice, (configuration, kind)) for configuration in configurations]
+        choices = self.choices(queue, capacity)
         if self._forces(queue):
-            choices.append(Choice(self._smallest[queue.stage], "forced"))
-        return Candidates(tuple(choices))
+            choices = (*choices, Choice(self._smallest[queue.stage], "forced"))
+        return made(Candidates, (choices, None))
 
     def _forces(self, queue: Queue) -> bool:
         rule = self.rule

@@ -16,14 +16,14 @@ import numpy as np
 
 from fairway.configure.application import Application
 from fairway.configure.capacity import Capacity
-from fairway.configure.configuration import Configuration, Prices
+from fairway.configure.configuration import Prices
 from fairway.configure.configurator import TurnOrder
 from fairway.configure.fallback import cheapest_configurations, fastest_configurations, is_lost
 from fairway.configure.fetches import Fetches
 from fairway.configure.front import first_configurations
 from fairway.configure.margins import DEVIATIONS, margin_of_noise, spread_of
 from fairway.configure.platform import Platform
-from fairway.configure.queues import Candidates, Choice, Decision, Kind, Queue
+from fairway.configure.queues import Candidates, Decision, Kind, Queue
 from fairway.configure.rollout import UNLIMITED
 from fairway.configure.shares import Shares
 from fairway.configure.tables import Tables
@@ -104,8 +104,8 @@ class FrontQueues:
             self._tables[key] = Tables(self.application, replace(self.platform, prices=prices), same_batch=True)
         return self._tables[key]
 
-    def candidates(self, queue: Queue, capacity: Capacity) -> tuple[Kind, list[Configuration]]:
-        """The configurations to try in turn, and why these."""
+    def decide(self, queue: Queue, capacity: Capacity) -> Decision:
+        """Start the first candidate that fits somewhere."""
         stage, k = queue.stage, self.rule.k
         tables = self.tables(capacity)
         added = self._fetches.expected(queue, capacity)
@@ -117,10 +117,4 @@ class FrontQueues:
             kind, numbers = "shed", cheapest_configurations(tables, stage, queue.length, k)
         elif not numbers:
             kind, numbers = "best-effort", fastest_configurations(tables, stage, queue.length, k)
-        profile = self.application.profiles[stage]
-        return kind, [profile.configuration(number) for number in numbers]
-
-    def decide(self, queue: Queue, capacity: Capacity) -> Decision:
-        """Start the first candidate that fits somewhere."""
-        kind, configurations = self.candidates(queue, capacity)
-        return Candidates(tuple([made(Choice, (configuration, kind)) for configuration in configurations]))
+        return made(Candidates, (tables.choices(stage, numbers, kind), None))

@@ -91,7 +91,7 @@ class InflessQueues:
                 np.flatnonzero(
                     (profile.batch == size) & (profile.gpu <= half) & (profile.cpu >= 2) & (profile.cpu <= max(2, size))
                 )
-                for size in batches[::-1].tolist()
+                for size in batches[::-1]
             )
             for profile, batches in zip(self.application.profiles, self.tables.batches, strict=True)
         )

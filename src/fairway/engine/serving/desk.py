@@ -127,7 +127,6 @@ class Desk:
         self._least = (min(int(each.cpu.min()) for each in profiles), min(int(each.gpu.min()) for each in profiles))
         self._changed = False
         self._due = math.inf
-        self._is_full = False
         self._was_lost = False
         self._first_batch = self._next_batch = epoch << 40
         self._lost_batches: set[int] = set()
@@ -287,7 +286,6 @@ class Desk:
             heappop(self._wakes)
         if self.warming is not None:
             self.warming.time_passed(now, engine.tell)
-        self._is_full = not self.capacity.has_room(*self._least)
 
         def ask(number: int) -> bool:
             return self._ask(engine, number)
@@ -310,7 +308,7 @@ class Desk:
 
     def _ask(self, engine: ServingEngine, number: int) -> bool:
         """Start a batch of a queue, if one can start; whether it has."""
-        if self._is_full:
+        if not self.capacity.has_room(*self._least):
             return False
         queue = self.queues.all[number]
         chosen = self._choice.choose(engine, queue, self._turns.failures.get(number, 0))
@@ -335,7 +333,6 @@ class Desk:
             count = _together(queue.jobs, count)
         jobs = self.queues.take(number, count)
         self.capacity.take(worker, cpu, gpu)
-        self._is_full = not self.capacity.has_room(*self._least)
         seconds = queue.seconds_of(count, cpu, gpu)
         key = self._next_batch
         self._next_batch += 1
