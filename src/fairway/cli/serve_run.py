@@ -26,6 +26,7 @@ from fairway.live.serving.supervise.supervisor import Supervisor, memory_directo
 from fairway.quantities import bytes_of, seconds_of
 from fairway.service.inference.app import create_inference_app
 from fairway.service.server import HttpServer, bound_socket, check_reach
+from fairway.service.sites import Sites
 
 _AUTO = "auto"
 _WORKERS = 2
@@ -58,6 +59,8 @@ class ServeOptionsGiven:
     traces: str | None
     stage_limit: str | None = None
     load_limit: str | None = None
+    allow_hosts: tuple[str, ...] = ()
+    allow_origins: tuple[str, ...] = ()
 
     def settings(self, directory: Path, memory: Path) -> ServingSettings:
         """How to serve, with as many threads as were given; `chosen` says how many that should be with auto."""
@@ -104,6 +107,7 @@ def run(asked: ServeOptionsGiven) -> None:
         signal.signal(one, _stopped)  # until the server takes signals, which may be a while
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` would have it, for applications in this directory
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")]))
+    sites = Sites(asked.allow_hosts, asked.allow_origins)
     check_reach(asked.host, asked.certificate, asked.key, plain_text=asked.plain_text)
     allow_many_files()
     listening = bound_socket(asked.host, asked.port)
@@ -121,6 +125,7 @@ def run(asked: ServeOptionsGiven) -> None:
                 key=asked.key,
                 plain_text=asked.plain_text,
                 ready=lambda address: _ready(supervisor, address, token, choice),
+                sites=sites,
             )
             server.run()
             _ignore_signals()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fairway.cli.server_options import Certificate, Host, Key, PlainText, Port
+from fairway.cli.server_options import AllowHost, AllowOrigin, Certificate, Host, Key, PlainText, Port
 
 _MACHINE = "The machine"
 _SCHEDULING = "Scheduling"
@@ -104,6 +104,8 @@ def up(
     certificate: Certificate = None,
     key: Key = None,
     plain_text: PlainText = False,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
 ) -> None:
     """Start Fairway on this machine: controller, workers, REST API and metrics.
 
@@ -137,5 +139,7 @@ def up(
             certificate=certificate,
             key=key,
             plain_text=plain_text,
+            allow_hosts=tuple(allow_host or ()),
+            allow_origins=tuple(allow_origin or ()),
         )
     )

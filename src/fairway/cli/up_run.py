@@ -28,6 +28,7 @@ from fairway.profiles.files import read_table
 from fairway.quantities import seconds_of
 from fairway.service.first_token import ADDRESS_FILE, TOKEN_FILE, ensure_first_token, write_address
 from fairway.service.server import ServiceServer
+from fairway.service.sites import Sites
 from fairway.store.opening import open_store
 
 _BUILTIN = "builtin"
@@ -52,6 +53,8 @@ class UpOptions:
     certificate: Path | None
     key: Path | None
     plain_text: bool
+    allow_hosts: tuple[str, ...] = ()
+    allow_origins: tuple[str, ...] = ()
 
     def settings(self) -> ControllerSettings:
         """How the controller is to schedule."""
@@ -92,6 +95,7 @@ def run(options: UpOptions) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     allow_many_files()
     settings = options.settings()
+    sites = Sites(options.allow_hosts, options.allow_origins)
     table = None if options.profiles == _BUILTIN else read_table(options.profiles)
     directory = settings.directory
     prepare_directory(directory, settings.run_as)
@@ -106,6 +110,7 @@ def run(options: UpOptions) -> None:
             key=options.key,
             plain_text=options.plain_text,
             ready=lambda address: _ready(controller, address, new_token=new_token),
+            sites=sites,
         )
         try:
             controller.start(when_it_fails=server.stop)

@@ -70,7 +70,6 @@ async def get_logs(service: ServiceOf, token: Caller, job: JobId, query: Annotat
         listener = Listener(token, job=record.id, until_end=True)
         await service.watch.add(listener)
         stream = ListenedStream(_as_it_grows(read, start, listener), listener, service.watch, _MEDIA_TYPE)
-    stream.headers["X-Content-Type-Options"] = "nosniff"
     stream.headers[LOG_OFFSET] = str(start)
     return stream
 
