@@ -60,6 +60,14 @@ def up(
             rich_help_panel=_MACHINE,
         ),
     ] = None,
+    log_limit: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="How much is kept of what each process of a job prints; the oldest part is dropped.",
+            rich_help_panel=_MACHINE,
+        ),
+    ] = "256MB",
     policy: Annotated[
         str | None,
         typer.Option(
@@ -129,6 +137,7 @@ def up(
             emulate=emulate,
             time_scale=time_scale,
             run_as=tuple(run_as or ()),
+            log_limit=log_limit,
             policy=policy,
             round=round_,
             teams=teams,

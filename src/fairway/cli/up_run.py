@@ -13,19 +13,19 @@ from types import FrameType
 
 import typer
 
+from fairway.cli.given import size_given, span_given
 from fairway.cli.prices import prices_of
 from fairway.cli.run_as import prepare_directory, read_run_as, unprotected
 from fairway.cli.teams import read_teams
 from fairway.cli.words import span
 from fairway.client.place import home_directory
 from fairway.cluster import Cluster
-from fairway.errors import FairwayError, InputError
+from fairway.errors import FairwayError
 from fairway.live.backend.accelerators import emulated_accelerators
 from fairway.live.serving.supervise.open_files import allow_many_files
 from fairway.live.training.controller import Controller
 from fairway.live.training.settings import ControllerSettings
 from fairway.profiles.files import read_table
-from fairway.quantities import seconds_of
 from fairway.service.first_token import ADDRESS_FILE, TOKEN_FILE, ensure_first_token, write_address
 from fairway.service.server import ServiceServer
 from fairway.service.sites import Sites
@@ -43,6 +43,7 @@ class UpOptions:
     emulate: str | None
     time_scale: float
     run_as: tuple[str, ...]
+    log_limit: str
     policy: str | None
     round: str
     teams: str | None
@@ -63,17 +64,14 @@ class UpOptions:
         if self.emulate is not None:  # to be refused here, and not by an agent that was started with it
             emulated_accelerators(self.emulate)
             replace(Cluster.parse(self.emulate), prices=prices)
-        try:
-            round_seconds = seconds_of(self.round)
-        except InputError as error:
-            raise InputError(f"--round: {error}") from None
         return ControllerSettings(
             directory=(self.directory or home_directory()).expanduser().absolute(),
             policy=self.policy or ("hierarchical" if teams else "max-min-fairness"),
-            round_seconds=round_seconds,
+            round_seconds=span_given("--round", self.round),
             time_scale=self.time_scale,
             emulate=self.emulate,
             run_as=read_run_as(self.run_as),
+            log_bytes=size_given("--log-limit", self.log_limit),
             entities=teams,
             prices=prices,
         )
