@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import tracemalloc
@@ -19,7 +20,7 @@ from fairway.jobs.description import JobDescription
 from fairway.service import documents_in
 from fairway.service.documents_in import MOST_BYTES, MOST_YAML_BYTES
 from tests.jobs.test_hostile_descriptions import values
-from tests.service.running import JOB, PATIENCE, Served
+from tests.service.running import JOB, PATIENCE, Served, until
 
 YAML = "application/yaml"
 JSON = "application/json"
@@ -241,7 +242,7 @@ def test_a_body_of_100_mb_is_refused_and_never_held(shared: Served, admin: httpx
 def test_a_body_that_says_that_it_is_too_long_is_refused_before_it_is_sent(shared: Served) -> None:
     host, port = shared.address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
-        head = f"POST /jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {shared.secret}\r\n"
+        head = f"POST /jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {shared.secret}\r\n"
         connection.sendall(f"{head}Content-Type: {JSON}\r\nContent-Length: 100000000\r\n\r\n".encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
 
@@ -251,10 +252,32 @@ def test_a_body_that_does_not_come_is_not_waited_for_for_ever(shared: Served, mo
     host, port = shared.address.removeprefix("http://").split(":")
     before = shared.stored()
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
-        head = f"POST /jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {shared.secret}\r\n"
+        head = f"POST /jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {shared.secret}\r\n"
         connection.sendall(f'{head}Content-Type: {JSON}\r\nContent-Length: 100\r\n\r\n{{"run":'.encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
     assert shared.stored() == before
+
+
+def test_a_client_that_goes_away_or_speaks_nonsense_leaves_nothing_in_the_log(
+    own: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Otherwise a client that may do nothing else could fill the disk with the log of the service."""
+    host, port = own.address.removeprefix("http://").split(":")
+    logging.getLogger("uvicorn.error").addHandler(caplog.handler)
+    for head in (
+        f"POST /jobs HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {own.secret}\r\nContent-Length: 9\r\n\r\n{{",
+        "nonsense\r\n\r\n",
+        "GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ):
+        with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
+            connection.sendall(head.encode())
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(1000):
+                pass
+    with own.client() as client:
+        until(lambda: 'route="/jobs",status="400"' in client.get("/metrics").text, "for the request to be over")
+    logging.getLogger("uvicorn.error").removeHandler(caplog.handler)
+    assert not [record.getMessage() for record in caplog.records]
 
 
 def test_a_route_that_does_not_exist_is_a_problem_too(admin: httpx.Client) -> None:

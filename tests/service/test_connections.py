@@ -131,7 +131,7 @@ def test_a_head_that_is_a_little_too_long_is_answered(limited: Served) -> None:
 @pytest.mark.parametrize("token", [False, True])
 def test_a_body_without_an_end_ends(limited: Served, token: bool) -> None:
     authorization = f"Authorization: Bearer {limited.secret}\r\n" if token else ""
-    head = f"POST /jobs HTTP/1.1\r\nHost: x\r\n{authorization}Transfer-Encoding: chunked\r\n\r\n"
+    head = f"POST /jobs HTTP/1.1\r\nHost: localhost\r\n{authorization}Transfer-Encoding: chunked\r\n\r\n"
     chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
     with connected(limited) as (one,):
         one.sendall(head.encode())
@@ -140,14 +140,14 @@ def test_a_body_without_an_end_ends(limited: Served, token: bool) -> None:
 
 
 def test_headers_after_a_body_have_a_limit(limited: Served) -> None:
-    head = b"POST /jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+    head = b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
     with connected(limited) as (one,):
         one.sendall(head)
         send_until_it_ends(one, b"X-More: 1\r\n" * 1000)
 
 
 def test_a_client_that_never_reads_its_answers_is_let_go(limited: Served) -> None:
-    ask = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\n\r\n" % limited.secret.encode()
+    ask = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %b\r\n\r\n" % limited.secret.encode()
     with connected(limited) as (one,):
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         send_until_it_ends(one, ask)
@@ -156,7 +156,7 @@ def test_a_client_that_never_reads_its_answers_is_let_go(limited: Served) -> Non
 
 def test_requests_under_way_are_not_ended_for_new_ones(limited: Served) -> None:
     """Connections that listen to events keep their places; the rest is refused with a reason while all are busy."""
-    ask = b"GET /events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\n\r\n" % limited.secret.encode()
+    ask = b"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %b\r\n\r\n" % limited.secret.encode()
     with connected(limited, LIMITS.most_per_client) as listeners:
         for one in listeners:
             one.sendall(ask)

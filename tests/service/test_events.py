@@ -111,7 +111,7 @@ def test_listeners_are_let_go_when_the_service_stops(tmp_path: Path) -> None:
 
 
 def test_a_listener_that_hangs_up_is_forgotten(own: Served, client: httpx.Client) -> None:
-    watch = own.server.config.app.state.service.watch  # type: ignore[union-attr]
+    watch = own.server.service.watch
     with own.client() as other, listening(client, "/events"), listening(other, "/events"):
         until(lambda: len(watch._listeners) == 2)
     until(lambda: not watch._listeners, "until both are forgotten")

@@ -10,6 +10,7 @@ from threading import Thread
 import httpx
 import pytest
 
+from fairway.live.local.log_files import trim_log
 from tests.service.running import JOB, Served, until
 
 
@@ -32,6 +33,27 @@ def test_a_log_is_read_as_it_stands(own: Served, client: httpx.Client) -> None:
     assert client.get("/jobs/job-1/logs", params={"tail": 2}).content == b"line 49999\n\xff no end"
     assert client.get("/jobs/job-1/logs", params={"tail": 0}).content == b""
     assert client.get("/jobs/job-1/logs", params={"rank": 1}).content == b"of the second rank\n"
+
+
+def test_of_a_log_whose_beginning_was_dropped_the_rest_is_read_and_the_answer_says_where_it_begins(
+    own: Served, client: httpx.Client
+) -> None:
+    client.post("/jobs", json=JOB)
+    content = b"".join(b"line %d\n" % number for number in range(50_000))
+    log_of(own).write_bytes(content)
+    with log_of(own).open("r+b") as log:
+        assert trim_log(log.fileno(), 131_072)
+    answer = client.get("/jobs/job-1/logs")
+    begin = int(answer.headers["fairway-log-offset"])
+    assert begin + len(answer.content) == len(content)
+    notice, _, rest = answer.content.partition(b"\n")
+    assert b"were dropped, since the log grew too large" in notice
+    assert content.endswith(rest)
+    assert client.get("/jobs/job-1/logs", params={"offset": begin + 9}).content == answer.content[9:]
+    own.scheduler.finish("job-1")
+    with following(client) as parts:
+        pass
+    assert b"".join(parts) == answer.content
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from fairway.errors import InputError
-from fairway.service.server import ServiceServer, is_loopback, serve
+from fairway.hosts import is_this_machine
+from fairway.service.server import ServiceServer, serve
 from fairway.store import open_store
 from tests.service.running import PATIENCE, Served, running_server
 from tests.service.standing_in import StandIn
@@ -33,7 +34,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
          "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"],
+         "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:*.fairway.example"],
         check=True, capture_output=True,
     )  # fmt: skip
     return certificate, key
@@ -62,12 +63,13 @@ def test_whoever_insists_is_served(scheduler: StandIn) -> None:
 @pytest.mark.parametrize(
     ("host", "loopback"),
     [
-        ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),
+        ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("a.localhost", True),
+        ("0.0.0.0", False),
         ("::", False), ("10.0.0.1", False), ("localhost.example", False),
     ],
 )  # fmt: skip
 def test_what_only_this_machine_can_reach(host: str, loopback: bool) -> None:
-    assert is_loopback(host) is loopback
+    assert is_this_machine(host) is loopback
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no such host"])
@@ -89,6 +91,9 @@ def test_tls_is_used_if_there_is_a_certificate(scheduler: StandIn, certificate: 
         headers = {"Authorization": f"Bearer {secret}"}
         with httpx.Client(verify=context, trust_env=False, headers=headers, timeout=PATIENCE) as client:
             assert client.get(f"{server.address}/status").status_code == 200
+            for name, status in (("a.fairway.example", 200), ("fairway.example", 421), ("a.b.fairway.example", 421)):
+                answer = client.get(f"{server.address}/status", headers={"Host": name})
+                assert answer.status_code == status, "the names in the certificate are those of the server"
 
 
 def test_a_certificate_that_cannot_be_used_is_refused(

@@ -1,4 +1,4 @@
-"""Reads what a command is given: a file, or standard input."""
+"""Reads what a command is given: a file or standard input, and sizes and spans in options."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fairway.cli.output import STDOUT
 from fairway.errors import InputError
+from fairway.quantities import bytes_of, seconds_of
 
 
 def read_given(name: str) -> tuple[bytes, str]:
@@ -18,3 +19,19 @@ def read_given(name: str) -> tuple[bytes, str]:
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror or error}; name a problem file") from None
     return content, "standard input" if name == STDOUT else name
+
+
+def size_given(option: str, given: str) -> int:
+    """The bytes that an option names."""
+    try:
+        return bytes_of(given)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None
+
+
+def span_given(option: str, given: str) -> float:
+    """The seconds that an option names."""
+    try:
+        return seconds_of(given)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None

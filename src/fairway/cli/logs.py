@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairway.cli.remote import Address, JobId, Token, connected
+from fairway.cli.terminal_text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,6 +26,8 @@ def logs(
 ) -> None:
     """Print the output of a job, over all its attempts.
 
+    On a terminal, control characters other than colours are shown instead of sent.
+
     [bold]Examples[/bold]
 
     fairway logs job-7
@@ -38,7 +41,7 @@ def logs(
 
 
 def print_pieces(pieces: Iterable[str]) -> None:
-    """Print text as it comes."""
-    for piece in pieces:
+    """Print text as it comes; on a terminal, nothing in it but colours does anything."""
+    for piece in harmless(pieces) if sys.stdout.isatty() else pieces:
         sys.stdout.write(piece)
         sys.stdout.flush()

@@ -28,6 +28,7 @@ from fairway.cli.serve import serve
 from fairway.cli.simulate import simulate
 from fairway.cli.status import status
 from fairway.cli.submit import SubmitCommand, submit
+from fairway.cli.terminal_text import harmless
 from fairway.cli.token import token
 from fairway.cli.top import top
 from fairway.cli.up import up
@@ -57,7 +58,8 @@ class _Commands(TyperGroup):
 
 
 def _failure(error: Exception, status: int) -> typer.Exit:
-    typer.echo(f"fairway: {' '.join(str(error).splitlines())}", err=True)
+    line = "".join(harmless([" ".join(str(error).splitlines())]))  # it may quote what others have written
+    typer.echo(f"fairway: {line}", err=True)
     return typer.Exit(status)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fairway.cli.server_options import Certificate, Host, Key, PlainText, Port
+from fairway.cli.server_options import AllowHost, AllowOrigin, Certificate, Host, Key, PlainText, Port
 
 _WORKERS = "Workers"
 _SERVICE = "The service"
@@ -131,6 +131,8 @@ def serve(
     certificate: Certificate = None,
     key: Key = None,
     plain_text: PlainText = False,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
     no_token: Annotated[
         bool, typer.Option("--no-token", help="Answer whoever reaches it.", rich_help_panel=_SERVICE)
     ] = False,
@@ -184,5 +186,7 @@ def serve(
             traces=traces,
             stage_limit=stage_limit,
             load_limit=load_limit,
+            allow_hosts=tuple(allow_host or ()),
+            allow_origins=tuple(allow_origin or ()),
         )
     )

@@ -17,15 +17,16 @@ from pathlib import Path
 
 import typer
 
+from fairway.cli.given import size_given, span_given
 from fairway.errors import InputError
 from fairway.live.backend.accelerators import found_accelerators
 from fairway.live.serving.application.thread_choice import ThreadChoice, choose_threads
 from fairway.live.serving.supervise.open_files import allow_many_files
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.live.serving.supervise.supervisor import Supervisor, memory_directory
-from fairway.quantities import bytes_of, seconds_of
 from fairway.service.inference.app import create_inference_app
 from fairway.service.server import HttpServer, bound_socket, check_reach
+from fairway.service.sites import Sites
 
 _AUTO = "auto"
 _WORKERS = 2
@@ -58,11 +59,13 @@ class ServeOptionsGiven:
     traces: str | None
     stage_limit: str | None = None
     load_limit: str | None = None
+    allow_hosts: tuple[str, ...] = ()
+    allow_origins: tuple[str, ...] = ()
 
     def settings(self, directory: Path, memory: Path) -> ServingSettings:
         """How to serve, with as many threads as were given; `chosen` says how many that should be with auto."""
         found = found_accelerators() if self.workers is None else []
-        memory_bytes = None if self.memory is None else _size("--memory", self.memory)
+        memory_bytes = None if self.memory is None else size_given("--memory", self.memory)
         sizes = [each.memory_bytes for each in found if each.memory_bytes is not None]
         if memory_bytes is None and sizes:
             memory_bytes = int(_FOR_MODELS * min(sizes))
@@ -76,13 +79,13 @@ class ServeOptionsGiven:
             scheduler=self.scheduler,
             profile=None if self.profile is None else self.profile.absolute(),
             most_open=self.most_open,
-            most_bytes=_size("--most-body", self.most_body),
+            most_bytes=size_given("--most-body", self.most_body),
             threads=1 if self.threads == _AUTO else _number("--threads", self.threads),
             pinned=self.pinned,
             traces=self.traces,
-            slo_seconds=None if self.slo is None else _seconds("--slo", self.slo),
-            stage_limit_seconds=None if self.stage_limit is None else _seconds("--stage-limit", self.stage_limit),
-            load_limit_seconds=None if self.load_limit is None else _seconds("--load-limit", self.load_limit),
+            slo_seconds=None if self.slo is None else span_given("--slo", self.slo),
+            stage_limit_seconds=None if self.stage_limit is None else span_given("--stage-limit", self.stage_limit),
+            load_limit_seconds=None if self.load_limit is None else span_given("--load-limit", self.load_limit),
         )
 
     def chosen(self, settings: ServingSettings) -> tuple[ServingSettings, ThreadChoice | None]:
@@ -104,6 +107,7 @@ def run(asked: ServeOptionsGiven) -> None:
         signal.signal(one, _stopped)  # until the server takes signals, which may be a while
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` would have it, for applications in this directory
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")]))
+    sites = Sites(asked.allow_hosts, asked.allow_origins)
     check_reach(asked.host, asked.certificate, asked.key, plain_text=asked.plain_text)
     allow_many_files()
     listening = bound_socket(asked.host, asked.port)
@@ -121,6 +125,7 @@ def run(asked: ServeOptionsGiven) -> None:
                 key=asked.key,
                 plain_text=asked.plain_text,
                 ready=lambda address: _ready(supervisor, address, token, choice),
+                sites=sites,
             )
             server.run()
             _ignore_signals()
@@ -164,20 +169,6 @@ def _ready(supervisor: Supervisor, address: str, token: str | None, choice: Thre
         typer.echo(f"threads for each worker: {choice}")
     typer.echo(f"sockets, logs{'' if token is None else ' and the token'}: {settings.directory}")
     typer.echo("Ctrl-C stops it")
-
-
-def _size(option: str, given: str) -> int:
-    try:
-        return bytes_of(given)
-    except InputError as error:
-        raise InputError(f"{option}: {error}") from None
-
-
-def _seconds(option: str, given: str) -> float:
-    try:
-        return seconds_of(given)
-    except InputError as error:
-        raise InputError(f"{option}: {error}") from None
 
 
 def _number(option: str, given: str) -> int:

@@ -17,6 +17,7 @@ Certificate = Annotated[
     Path | None,
     typer.Option(
         "--tls-certificate",
+        "--tls-cert",
         metavar="FILE.pem",
         help="Speak TLS with this certificate.",
         show_default=False,
@@ -34,6 +35,27 @@ PlainText = Annotated[
     typer.Option(
         "--plain-text",
         help="Let other machines in without TLS, as behind a proxy that has it.",
+        rich_help_panel=_SERVICE,
+    ),
+]
+AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        help="A further name by which it may be called, as behind a proxy; may be given several times. This machine's "
+        "own names, the address that is asked and those in the certificate always count.",
+        show_default=False,
+        rich_help_panel=_SERVICE,
+    ),
+]
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-origin",
+        metavar="https://SITE",
+        help="A site whose pages may call it from a browser; may be given several times.",
+        show_default=False,
         rich_help_panel=_SERVICE,
     ),
 ]

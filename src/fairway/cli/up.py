@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fairway.cli.server_options import Certificate, Host, Key, PlainText, Port
+from fairway.cli.server_options import AllowHost, AllowOrigin, Certificate, Host, Key, PlainText, Port
 
 _MACHINE = "The machine"
 _SCHEDULING = "Scheduling"
@@ -68,6 +68,14 @@ def up(
             rich_help_panel=_MACHINE,
         ),
     ] = "local",
+    log_limit: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="How much is kept of what each process of a job prints; the oldest part is dropped.",
+            rich_help_panel=_MACHINE,
+        ),
+    ] = "256MB",
     policy: Annotated[
         str | None,
         typer.Option(
@@ -112,6 +120,8 @@ def up(
     certificate: Certificate = None,
     key: Key = None,
     plain_text: PlainText = False,
+    allow_host: AllowHost = None,
+    allow_origin: AllowOrigin = None,
 ) -> None:
     """Start Fairway on this machine: controller, workers, REST API and metrics.
 
@@ -138,6 +148,7 @@ def up(
             time_scale=time_scale,
             run_as=tuple(run_as or ()),
             backend=backend,
+            log_limit=log_limit,
             policy=policy,
             round=round_,
             teams=teams,
@@ -148,5 +159,7 @@ def up(
             certificate=certificate,
             key=key,
             plain_text=plain_text,
+            allow_hosts=tuple(allow_host or ()),
+            allow_origins=tuple(allow_origin or ()),
         )
     )

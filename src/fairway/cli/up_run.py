@@ -13,21 +13,22 @@ from types import FrameType
 
 import typer
 
+from fairway.cli.given import size_given, span_given
 from fairway.cli.prices import prices_of
 from fairway.cli.run_as import prepare_directory, read_run_as, unprotected
 from fairway.cli.teams import read_teams
 from fairway.cli.words import span
 from fairway.client.place import home_directory
 from fairway.cluster import Cluster
-from fairway.errors import FairwayError, InputError
+from fairway.errors import FairwayError
 from fairway.live.backend.accelerators import emulated_accelerators
 from fairway.live.serving.supervise.open_files import allow_many_files
 from fairway.live.training.controller import Controller
 from fairway.live.training.settings import ControllerSettings
 from fairway.profiles.files import read_table
-from fairway.quantities import seconds_of
 from fairway.service.first_token import ADDRESS_FILE, TOKEN_FILE, ensure_first_token, write_address
 from fairway.service.server import ServiceServer
+from fairway.service.sites import Sites
 from fairway.store.opening import open_store
 
 _BUILTIN = "builtin"
@@ -43,6 +44,7 @@ class UpOptions:
     time_scale: float
     run_as: tuple[str, ...]
     backend: str
+    log_limit: str
     policy: str | None
     round: str
     teams: str | None
@@ -53,6 +55,8 @@ class UpOptions:
     certificate: Path | None
     key: Path | None
     plain_text: bool
+    allow_hosts: tuple[str, ...] = ()
+    allow_origins: tuple[str, ...] = ()
 
     def settings(self) -> ControllerSettings:
         """How the controller is to schedule."""
@@ -61,18 +65,15 @@ class UpOptions:
         if self.emulate is not None:  # to be refused here, and not by an agent that was started with it
             emulated_accelerators(self.emulate)
             replace(Cluster.parse(self.emulate), prices=prices)
-        try:
-            round_seconds = seconds_of(self.round)
-        except InputError as error:
-            raise InputError(f"--round: {error}") from None
         return ControllerSettings(
             directory=(self.directory or home_directory()).expanduser().absolute(),
             policy=self.policy or ("hierarchical" if teams else "max-min-fairness"),
-            round_seconds=round_seconds,
+            round_seconds=span_given("--round", self.round),
             time_scale=self.time_scale,
             emulate=self.emulate,
             backend=self.backend,
             run_as=read_run_as(self.run_as),
+            log_bytes=size_given("--log-limit", self.log_limit),
             entities=teams,
             prices=prices,
         )
@@ -94,6 +95,7 @@ def run(options: UpOptions) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     allow_many_files()
     settings = options.settings()
+    sites = Sites(options.allow_hosts, options.allow_origins)
     table = None if options.profiles == _BUILTIN else read_table(options.profiles)
     directory = settings.directory
     prepare_directory(directory, settings.run_as)
@@ -108,6 +110,7 @@ def run(options: UpOptions) -> None:
             key=options.key,
             plain_text=options.plain_text,
             ready=lambda address: _ready(controller, address, new_token=new_token),
+            sites=sites,
         )
         try:
             controller.start(when_it_fails=server.stop)

@@ -7,7 +7,6 @@ at another address might not be the user's own.
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from fairway.errors import InputError
+from fairway.hosts import is_this_machine
 
 DEFAULT_ADDRESS = "http://127.0.0.1:8642"
 
@@ -67,13 +67,7 @@ def checked_address(given: str) -> str:
 
 def on_this_machine(address: str) -> bool:
     """Whether an address is one of the machine itself."""
-    host = urlsplit(address).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return is_this_machine(urlsplit(address).hostname or "")
 
 
 def _line_of(path: Path) -> str | None:

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import TypeVar
 
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 from fairway.documents import Form
 from fairway.errors import InputError
@@ -47,6 +48,8 @@ async def read_body(request: Request, most: int = MOST_BYTES) -> bytes:
         raise ProblemError(
             408, "too-slow", f"the body did not come within {_PATIENCE_SECONDS:.0f} s; send it again"
         ) from None
+    except ClientDisconnect:  # whom no answer reaches; a defect it is not, and no client may fill the log with those
+        raise ProblemError(400, "broken-off", "the body broke off before its end; send it again") from None
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

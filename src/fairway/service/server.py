@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import functools
-import ipaddress
 import signal
 import socket
 import ssl
@@ -20,10 +19,12 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from fairway.errors import InputError
+from fairway.hosts import is_this_machine
 from fairway.service.app import create_app
 from fairway.service.connections import ConnectionLimits, Connections, LimitedConnection
 from fairway.service.context import Service
 from fairway.service.scheduler_view import SchedulerView
+from fairway.service.sites import Sites, names_in_certificate
 
 _BACKLOG = 2048
 _PATIENCE_SECONDS = 5
@@ -35,7 +36,8 @@ class HttpServer(uvicorn.Server):
 
     `address` is a port, or a socket that is bound already (`bound_socket`). `ready` is called with the address once it
     answers; `before_shutdown` before it waits for requests that are under way, to end those that never would. `limits`
-    are those of its connections, by default what the descriptors of this process allow.
+    are those of its connections, by default what the descriptors of this process allow; `sites` says by which names it
+    may be called, and by the pages of which sites.
     """
 
     def __init__(
@@ -50,17 +52,19 @@ class HttpServer(uvicorn.Server):
         ready: Callable[[str], None] | None = None,
         before_shutdown: Callable[[], None] | None = None,
         limits: ConnectionLimits | None = None,
+        sites: Sites | None = None,
     ) -> None:
         secure = check_reach(host, certificate, key, plain_text=plain_text)
+        names = () if certificate is None or key is None else names_in_certificate(certificate, key)
         super().__init__(
             uvicorn.Config(
-                app,
+                (sites or Sites()).around(app, [host, *names]),
                 http=functools.partial(  # type: ignore[arg-type]  # it is called as a class would be
                     LimitedConnection, Connections(limits or ConnectionLimits.of_this_process())
                 ),
                 ws="none",
                 lifespan="on",
-                log_level="warning",
+                log_level="error",  # what is wrong with a request is for its client to know, not for the log
                 access_log=False,
                 server_header=False,
                 backlog=_BACKLOG,
@@ -123,9 +127,10 @@ class ServiceServer(HttpServer):
         plain_text: bool = False,
         ready: Callable[[str], None] | None = None,
         limits: ConnectionLimits | None = None,
+        sites: Sites | None = None,
     ) -> None:
         app = create_app(controller)
-        service: Service = app.state.service
+        self.service: Service = app.state.service
         super().__init__(
             app,
             host,
@@ -134,8 +139,9 @@ class ServiceServer(HttpServer):
             key=key,
             plain_text=plain_text,
             ready=ready,
-            before_shutdown=service.watch.close,
+            before_shutdown=self.service.watch.close,
             limits=limits,
+            sites=sites,
         )
 
 
@@ -148,33 +154,26 @@ def serve(
     key: Path | None = None,
     plain_text: bool = False,
     ready: Callable[[str], None] | None = None,
+    sites: Sites | None = None,
 ) -> None:
     """Serve a scheduler's API until SIGINT or SIGTERM; `ready` is called with the address once it answers.
 
     `plain_text` allows addresses that others can reach without TLS.
     """
-    ServiceServer(controller, host, port, certificate=certificate, key=key, plain_text=plain_text, ready=ready).run()
+    ServiceServer(
+        controller, host, port, certificate=certificate, key=key, plain_text=plain_text, ready=ready, sites=sites
+    ).run()
 
 
 def check_reach(host: str, certificate: Path | None, key: Path | None, *, plain_text: bool) -> bool:
     """Whether there is TLS; refuses a certificate that cannot be used, and to let tokens travel in plain text."""
     secure = _check_certificate(certificate, key)
-    if not (secure or plain_text or is_loopback(host)):
+    if not (secure or plain_text or is_this_machine(host)):
         raise InputError(
             f"host {host}: without TLS, tokens could be read on the way; give --tls-certificate and --tls-key, "
             "serve only this machine with --host 127.0.0.1, or insist with --plain-text"
         )
     return secure
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

@@ -112,6 +112,23 @@ def test_a_log_that_was_replaced_is_neither_written_nor_read_and_costs_its_job_a
     asyncio.run(check())
 
 
+def test_a_job_that_prints_without_end_keeps_the_last_part_of_its_log_and_no_more(tmp_path: Path) -> None:
+    most = 2_000_000
+
+    async def check() -> None:
+        async with Machine(tmp_path) as machine:
+            await machine.start(run="yes | head -c 12000000; sleep 1; echo over", log_bytes=most)
+            assert (await machine.ended()).kind == "finished"
+            path = log_path(machine.directory, "job", 0)
+            assert path.stat().st_blocks * 512 <= most
+            size = read_log(path, 0, 0).size
+            assert size > 12_000_000, "the positions in it are those of all that was printed"
+            assert read_log(path, size - 5, 100).content == b"over\n"
+            assert b"bytes before this were dropped" in read_log(path, 0, 100).content
+
+    asyncio.run(check())
+
+
 @pytest.mark.parametrize(
     "deed",
     [

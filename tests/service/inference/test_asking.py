@@ -143,7 +143,7 @@ def test_whoever_goes_away_cancels_the_request(serving: Serving, tmp_path: Path)
     with socket.create_connection((host, int(port))) as connection:
         body = b'{"seconds":2}'
         connection.sendall(
-            b"POST /workflows/sleep HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"POST /workflows/sleep HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             + f"Authorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
             + body
         )

@@ -13,6 +13,8 @@ from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import ConfigDict, Field
 
+from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
+
 CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
 """For reading a command: a field that is not known is a mistake, which must not be passed over."""
 
@@ -32,7 +34,7 @@ class JobProgram:
     `run` is text for a shell, or a command and its arguments; `setup` runs before it. `steps` are those of the whole
     gang. Asked to stop, a cooperative job has `checkpoint_seconds` to save, and any job `grace_seconds` after SIGTERM.
     One that is not preemptible is not stopped for the sake of others. It runs as the `user` of that name, or as that
-    of the backend.
+    of the backend. Of what each of its processes prints, the last `log_bytes` are kept, give or take a quarter.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
@@ -48,6 +50,7 @@ class JobProgram:
     checkpoint_seconds: NotNegative = 60.0
     grace_seconds: NotNegative = 10.0
     user: Annotated[str, Field(min_length=1)] | None = None
+    log_bytes: Annotated[int, Field(ge=LEAST_LOG_BYTES)] = LOG_BYTES
 
     @property
     def names_files(self) -> bool:

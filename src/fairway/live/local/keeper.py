@@ -29,7 +29,7 @@ from fairway.live.backend.channel import STOPPED
 from fairway.live.local.containment import group_at, most_processes
 from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.job_user import JobUser
-from fairway.live.local.log_files import open_log
+from fairway.live.local.log_files import open_log, trim_log
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
 from fairway.live.untrusted_file import UntrustedFileError
 
@@ -39,6 +39,8 @@ _LOOK_SECONDS = 0.05
 """How often to look while waiting for groups to become empty, of which no signal tells."""
 
 _WRITE_AGAIN_SECONDS = 1.0
+_LOG_SECONDS = 0.5
+"""How often to look whether a log has grown too large."""
 
 
 class _CannotStartError(Exception):
@@ -55,6 +57,8 @@ class Keeper:
         self._codes: dict[int, int] = {}
         self._first: int | None = None
         self._asked: str | None = None
+        self._logs: list[IO[bytes]] = []
+        self._logs_due = 0.0
         self._stage = "running"
         self._deadline: float | None = None
         self._failed = self._terminated = self._killed = False
@@ -67,14 +71,13 @@ class Keeper:
 
     def run(self) -> RunExit:
         """Run the job to its end."""
-        logs: list[IO[bytes]] = []
         try:
-            logs = self._open_logs()
+            self._open_logs()
             self._group.make()
             lease = self._files.lease()
             if lease is None or lease.stop is None:
-                self._set_up(logs[0])
-                self._start(logs)
+                self._set_up(self._logs[0])
+                self._start(self._logs)
                 with suppress(OSError):  # a full disk is no reason to stop a job that runs
                     self._files.write_started(time.time())
             else:
@@ -83,9 +86,6 @@ class Keeper:
             self._asked = self._asked or ("now" if self._told else None)
             self._end_everything()
             return self._exit(str(error))
-        finally:
-            for log in logs:
-                log.close()
         self._wait()
         self._end_everything()
         return self._exit(None)
@@ -114,12 +114,11 @@ class Keeper:
         # What a rank starts and leaves behind comes to the keeper, which reaps it, and kills it in the end.
         prctl(CHILD_SUBREAPER, 1)
 
-    def _open_logs(self) -> list[IO[bytes]]:
-        logs: list[IO[bytes]] = []
+    def _open_logs(self) -> None:
         try:
             for rank, name in enumerate(self._order.logs):
                 log = os.fdopen(open_log(Path(name)), "ab", buffering=0)
-                logs.append(log)
+                self._logs.append(log)
                 if self._user is not None:  # who opens /dev/stdout opens this file; its directory stays closed
                     os.fchown(log.fileno(), self._user.uid, self._user.gid)
                 log.write(f"=== {self._order.title}, rank {rank} of {len(self._order.logs)} ===\n".encode())
@@ -127,7 +126,6 @@ class Keeper:
             raise _CannotStartError(f"log: {error}; move it away, so that a new one can be made") from None
         except OSError as error:
             raise _CannotStartError(f"log {error.filename}: {error.strerror}") from None
-        return logs
 
     def _set_up(self, log: IO[bytes]) -> None:
         if self._order.setup is None:
@@ -199,10 +197,18 @@ class Keeper:
             self._sleep(None if self._stage == "running" else _LOOK_SECONDS)
 
     def _sleep(self, seconds: float | None) -> None:
-        select.select([self._reader], [], [], seconds)
+        due = max(self._logs_due - time.monotonic(), 0.0)
+        select.select([self._reader], [], [], due if seconds is None else min(seconds, due))
+        if time.monotonic() >= self._logs_due:
+            self._bound_logs()
         with suppress(BlockingIOError):
             while os.read(self._reader, 4096):
                 pass
+
+    def _bound_logs(self) -> None:
+        """Drop the beginning of logs that have grown too large; a job that prints fast is looked at more often."""
+        dropped = [trim_log(log.fileno(), self._order.log_bytes) for log in self._logs]
+        self._logs_due = time.monotonic() + (_LOOK_SECONDS if any(dropped) else _LOG_SECONDS)
 
     def _collect(self) -> None:
         """Note which ranks have ended, without reaping them, and reap orphans."""
@@ -290,6 +296,7 @@ class Keeper:
                 os.waitpid(-1, 0)
             except ChildProcessError:
                 self._group.remove()
+                self._bound_logs()
                 return
 
 

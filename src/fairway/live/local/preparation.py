@@ -95,6 +95,7 @@ class RunPreparation:
             checkpoint_seconds=program.checkpoint_seconds,
             grace_seconds=program.grace_seconds,
             user=None if user is None else asdict(user),
+            log_bytes=program.log_bytes,
             groups=[str(path) for path in self.containment.group_of(run.directory).paths],
         )
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)

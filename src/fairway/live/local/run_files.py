@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fairway.live.backend.channel import LeaseState, RankProgress, RunChannel
+from fairway.live.backend.logs import LOG_BYTES
 from fairway.live.durable_file import create_json, read_json, write_json
 
 
@@ -28,7 +29,8 @@ from fairway.live.durable_file import create_json, read_json, write_json
 class RunOrder:
     """What a keeper runs. `run` is text for a shell, or a command and its arguments; `ranks` what each rank adds.
 
-    `groups` are the control groups that all its processes are put into, `user` is as whom they run (`JobUser`).
+    Of each log, the last `log_bytes` are kept. `groups` are the control groups that all its processes are put into,
+    `user` is as whom they run (`JobUser`).
     """
 
     job: str
@@ -44,6 +46,7 @@ class RunOrder:
     grace_seconds: float
     groups: list[str] = field(default_factory=list)
     user: dict[str, Any] | None = None
+    log_bytes: int = LOG_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,13 @@ def start(scheduler: LiveScheduler, lease: LiveLease, job: LiveJob) -> None:
     places = tuple(scheduler.places.get((grant.accelerator, worker), worker) for worker in grant.workers)
     rate = pace(scheduler, grant, job)
     command = start_of(
-        job.spec, job.id, grant, attempt=job.attempts + 1, steps_per_second=rate, user=scheduler.user_of(job.team)
+        job.spec,
+        job.id,
+        grant,
+        attempt=job.attempts + 1,
+        steps_per_second=rate,
+        user=scheduler.user_of(job.team),
+        log_bytes=scheduler.log_bytes,
     )
     scheduler.commands.append(replace(command, workers=places))
 

@@ -39,6 +39,7 @@ from fairway.engine.training.messages import (
 from fairway.engine.training.reasons import Room, blocked
 from fairway.engine.training.reasons import reasons as waiting_reasons
 from fairway.live.backend.commands import RetireJob, RunCommand
+from fairway.live.backend.logs import LOG_BYTES
 from fairway.live.training import ledger, measurements
 from fairway.live.training.beliefs import Beliefs
 from fairway.live.training.clock import Clock
@@ -71,7 +72,7 @@ class LiveScheduler:
     store has them, and `places` their numbers at the backend. Jobs that are `set_aside` cannot be scheduled as things
     are, but could be again. While it is `closing` nothing is decided. `round_due` is when the next round should begin,
     on the machine's monotonic clock, None while there is nothing to decide about. `user_of` says as which
-    user of the machine the jobs of a team run.
+    user of the machine the jobs of a team run; `log_bytes` are kept of what each process of a job prints.
     """
 
     def __init__(
@@ -85,12 +86,13 @@ class LiveScheduler:
         workers: Iterable[Worker] = (),
         places: Mapping[tuple[str, int], int] | None = None,
         user_of: Callable[[str | None], str | None] = lambda _: None,
+        log_bytes: int = LOG_BYTES,
     ) -> None:
         self.engine, self.clock, self.policy, self.table = engine, clock, policy, table
         self.statistics = statistics
         self.workers = {(worker.accelerator, worker.number): worker for worker in workers}
         self.places = places or {}
-        self.user_of = user_of
+        self.user_of, self.log_bytes = user_of, log_bytes
         self.beliefs = Beliefs(engine.types, table)
         self.jobs: dict[str, LiveJob] = {}
         self.set_aside: set[str] = set()

@@ -111,6 +111,7 @@ class Session:
             statistics=around.statistics,
             places=self.places.at_the_backend,
             user_of=around.settings.user_of,
+            log_bytes=settings.log_bytes,
         )
         acceptance = Acceptance(self.cluster, policy, options, around.table)
         self.reader = Reader(self.scheduler, self.cluster, acceptance)

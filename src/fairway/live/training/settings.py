@@ -10,6 +10,7 @@ from fairway.allocate.registry import policy_of
 from fairway.errors import InputError
 from fairway.jobs import Entity
 from fairway.live.backend.registry import backend_named
+from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
 from fairway.magnitudes import FACTORS, SPANS
 
 
@@ -22,7 +23,8 @@ class ControllerSettings:
     `backend` is the name of what runs the jobs, and `run_as` has the users of the machine as which it does: by team,
     and that of all other jobs under the name "".
     `decision_seconds` (of the wall clock) is how long the policy may take for a decision before it is given up.
-    `entities` are teams with their weights. `journal_entries` is how many entries of the journal are kept at least.
+    `entities` are teams with their weights. `journal_entries` is how many entries of the journal are kept at least,
+    `log_bytes` how much of what each process of a job prints.
     """
 
     directory: Path
@@ -38,6 +40,7 @@ class ControllerSettings:
     seed: int = 0
     decision_seconds: float = 30.0
     journal_entries: int = 100_000
+    log_bytes: int = LOG_BYTES
 
     def __post_init__(self) -> None:
         policy_of(self.policy)
@@ -53,6 +56,8 @@ class ControllerSettings:
                 sizes.above_zero(number)
             except InputError as error:
                 raise InputError(f"{what}: {error}") from None
+        if self.log_bytes < LEAST_LOG_BYTES:
+            raise InputError(f"log limit: {self.log_bytes} bytes given, expected at least {LEAST_LOG_BYTES}")
         if self.time_scale != 1 and self.emulate is None:
             raise InputError(f"time scale: {self.time_scale} given, but only emulated accelerators can run faster")
 

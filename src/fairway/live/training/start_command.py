@@ -5,10 +5,11 @@ from __future__ import annotations
 from fairway.engine.training.messages import Grant
 from fairway.jobs.description import JobDescription
 from fairway.live.backend.commands import JobProgram, StartRun
+from fairway.live.backend.logs import LOG_BYTES
 
 
-def program_of(spec: JobDescription, *, user: str | None = None) -> JobProgram:
-    """What a job runs, wherever it does, and as which user."""
+def program_of(spec: JobDescription, *, user: str | None = None, log_bytes: int = LOG_BYTES) -> JobProgram:
+    """What a job runs, wherever it does, as which user, and how much is kept of what it prints."""
     return JobProgram(
         run=spec.run,
         setup=spec.setup,
@@ -21,6 +22,7 @@ def program_of(spec: JobDescription, *, user: str | None = None) -> JobProgram:
         checkpoint_seconds=spec.checkpoint.seconds,
         grace_seconds=spec.grace,
         user=user,
+        log_bytes=log_bytes,
     )
 
 
@@ -32,6 +34,7 @@ def start_of(
     attempt: int = 1,
     steps_per_second: float | None = None,
     user: str | None = None,
+    log_bytes: int = LOG_BYTES,
 ) -> StartRun:
     """The command that starts a job of a grant; of two jobs that share, each gets its own.
 
@@ -41,7 +44,7 @@ def start_of(
     return StartRun(
         lease=grant.lease,
         job=job,
-        program=program_of(spec, user=user),
+        program=program_of(spec, user=user, log_bytes=log_bytes),
         accelerator=grant.accelerator,
         workers=grant.workers,
         attempt=attempt,
