@@ -118,10 +118,10 @@ class _Connection:
 
 
 class AsyncServingClient:
-    """A client of the application that is served from a directory; to be used in one event loop."""
+    """A client of the application that is served from a directory, or that a `Site` describes; for one event loop."""
 
-    def __init__(self, directory: Path | str) -> None:
-        self.site = Site.find(Path(directory))
+    def __init__(self, place: Path | str | Site) -> None:
+        self.site = place if isinstance(place, Site) else Site.find(Path(place))
         self._names = itertools.count(1)
         self._connections: dict[int, _Connection] = {}
         self._workers = self.site.some_order()

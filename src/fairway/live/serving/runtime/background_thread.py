@@ -14,6 +14,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
+from fairway.live.serving.runtime.process_memory import give_back
 from fairway.live.serving.seams.background import Done
 
 INLINE_SECONDS = 5e-4
@@ -42,6 +43,10 @@ class BackgroundThread:
     def sleep(self, seconds: float) -> None:
         """From within a function that runs: wait."""
         time.sleep(seconds)
+
+    def give_back_memory(self) -> None:
+        """From within a function that runs: collect garbage, and give the memory back to the system."""
+        give_back()
 
     def deliver(self) -> None:
         """In the loop's thread: call `done` of all that has ended or was reported."""

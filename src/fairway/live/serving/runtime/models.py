@@ -7,11 +7,8 @@ system before the next load begins, so that the two never need room at the same 
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -114,17 +111,10 @@ class Models:
             if unloader is not None:
                 self._recorded(number, partial(unloader, holder[0]))
             self._recorded(number, holder.clear)
-            gc.collect()
-            _give_back()
+            self._background.give_back_memory()
 
         def unloaded(_: Any, problem: BaseException | None) -> None:
             if problem is not None:
                 _LOG.warning("model '%s' could not be closed: %s", self.names[number], words_of(problem))
 
         self._background.run(unload, unloaded, 0.0)
-
-
-def _give_back() -> None:
-    """Let the C library return freed memory to the system, as far as it has the means."""
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)

@@ -28,6 +28,10 @@ class Background(Protocol):
         """From within a function that runs: wait."""
         ...
 
+    def give_back_memory(self) -> None:
+        """From within a function that runs: let the system have the memory of what was just let go."""
+        ...
+
     def deliver(self) -> None:
         """In the loop: call `done` of all that has ended or was reported."""
         ...

@@ -28,8 +28,8 @@ _MARK = Struct(f"={MARK_BYTES}s")
 _MARKS_AT = _STATE.size + _FACTS.size
 _LANE = Struct(f"=qdiiqdd{MARK_BYTES}s")
 """All of a lane with one mark, as most have: one call writes it."""
-_LANE_BYTES = 2048
-_MOST_MARKS = (_LANE_BYTES - _MARKS_AT) // MARK_BYTES
+LANE_BYTES = 2048
+_MOST_MARKS = (LANE_BYTES - _MARKS_AT) // MARK_BYTES
 
 _IDLE, _ACTIVE = 0, 1
 
@@ -133,9 +133,9 @@ class RunRecord:
     @staticmethod
     def size(processes: int) -> int:
         """How many bytes it takes."""
-        return processes * len(LaneKind) * _LANE_BYTES
+        return processes * len(LaneKind) * LANE_BYTES
 
     def lanes(self, process: int) -> tuple[Lane, ...]:
         """The lanes of a process, by their kind."""
         first = process * len(LaneKind)
-        return tuple(Lane(self._memory, (first + kind) * _LANE_BYTES, kind) for kind in LaneKind)
+        return tuple(Lane(self._memory, (first + kind) * LANE_BYTES, kind) for kind in LaneKind)

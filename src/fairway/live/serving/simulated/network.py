@@ -1,43 +1,54 @@
 """A network in virtual time: connections whose messages arrive after a while, in their order.
 
 Messages are pickled on their way, as between processes, so that no two ends ever share an object. When one end closes,
-or its process dies, the other end hears of it after everything that was sent before.
+or its process dies, the other end hears of it after everything that was sent before. A line can be cut: what is on its
+way is lost then, and both ends hear that the other one is gone.
 """
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
-from io import UnsupportedOperation
 
 from fairway.live.serving.seams.transport import Address, Arrival, Message, WireError
+from fairway.live.serving.simulated.life import Life
 from fairway.live.serving.simulated.virtual_time import VirtualTime
 
 LATENCY_SECONDS = 1e-4
 
 
 class SimulatedNetwork:
-    """The transports that listen, by number; `latency` says how long the next message takes, in seconds."""
+    """The transports that listen, by number; `latency` says how long the next message takes, in seconds.
+
+    `on_send` hears of each message, from whom to whom, None for the end of a connection, and says by how much it is
+    late; `is_reachable` says whether one process can connect to another. Processes go by their names.
+    """
 
     def __init__(self, time: VirtualTime, latency: Callable[[], float] = lambda: LATENCY_SECONDS) -> None:
         self.time, self.latency = time, latency
+        self.on_send: Callable[[str, str, Message | None], float] | None = None
+        self.is_reachable: Callable[[str, str], bool] = lambda *_: True
         self.listening: dict[int, SimulatedTransport] = {}
+        self.lines: dict[int, SimulatedLine] = {}
+        self._descriptors = itertools.count(3)
 
-    def transport(self, number: int) -> SimulatedTransport:
+    def transport(self, number: int, life: Life | None = None) -> SimulatedTransport:
         """The transport of a worker."""
-        return SimulatedTransport(self, number)
+        return SimulatedTransport(self, number, Life(f"worker-{number}", number) if life is None else life)
 
-    def connect(self, number: int) -> SimulatedLine:
-        """A line to a worker."""
-        line = SimulatedLine(self)
+    def connect(self, number: int, name: str = "supervisor") -> SimulatedLine:
+        """A line of a process to a worker."""
+        line = SimulatedLine(self, name, next(self._descriptors))
         self.join(line, number)
+        self.lines[line.fileno()] = line
         return line
 
     def join(self, end: _End, number: int) -> None:
         """Connect an end with a worker that listens; raises `OSError` if that is not there."""
         worker = self.listening.get(number)
-        if worker is None:
+        if worker is None or not self.is_reachable(end.name, worker.name):
             raise ConnectionRefusedError(f"worker {number} does not listen")
         end.other = worker.accepted()
         end.other.other = end
@@ -48,32 +59,45 @@ class _End:
 
     other: _End
 
-    def __init__(self, network: SimulatedNetwork) -> None:
+    def __init__(self, network: SimulatedNetwork, name: str) -> None:
         self._network = network
         self._last_at = 0.0
+        self.name = name
         self.closed = False
         self.other_gone = False
+        self.is_cut = False
 
     def transmit(self, message: Message) -> None:
         """Send a message to the other end."""
-        self._deliver(pickle.dumps(message, protocol=5))
+        self._deliver(pickle.dumps(message, protocol=5), message)
 
     def shut(self) -> None:
         """Close this end: nothing more arrives here, and the other end hears of it."""
         if not self.closed:
             self.closed = True
-            self._deliver(None)
+            self._deliver(None, None)
+
+    def cut(self) -> None:
+        """The connection breaks: what is on its way is lost, and both ends hear that the other one is gone."""
+        for end in (self, self.other):
+            if not (end.closed or end.other_gone):
+                end.is_cut = end.other_gone = True
+                end.arrive(None)
 
     def arrive(self, content: bytes | None) -> None:
         """Something has arrived."""
         raise NotImplementedError
 
-    def _deliver(self, content: bytes | None) -> None:
-        time = self._network.time
-        self._last_at = max(self._last_at, time.now() + self._network.latency())  # none overtakes another one
-        time.at(self._last_at, lambda: self.other._take(content))
+    def _deliver(self, content: bytes | None, message: Message | None) -> None:
+        network, other = self._network, self.other
+        late = 0.0 if network.on_send is None else network.on_send(self.name, other.name, message)
+        # None overtakes another one.
+        self._last_at = max(self._last_at, network.time.now() + network.latency() + late)
+        network.time.at(self._last_at, lambda: other._take(content))
 
     def _take(self, content: bytes | None) -> None:
+        if self.is_cut:
+            return
         if content is None:
             self.other_gone = True
         if not self.closed:
@@ -92,8 +116,9 @@ class SimulatedLine(_End):
 
     unwritten = False
 
-    def __init__(self, network: SimulatedNetwork) -> None:
-        super().__init__(network)
+    def __init__(self, network: SimulatedNetwork, name: str, descriptor: int) -> None:
+        super().__init__(network, name)
+        self._descriptor = descriptor
         self._arrived: list[bytes] = []
         self.ready: Callable[[], None] = lambda: None
 
@@ -122,11 +147,12 @@ class SimulatedLine(_End):
         return bool(self._arrived) or self.other_gone
 
     def fileno(self) -> int:
-        """No event loop waits in virtual time."""
-        raise UnsupportedOperation("a simulated line has no descriptor")
+        """By what an event loop in virtual time knows it."""
+        return self._descriptor
 
     def close(self) -> None:
         """End the connection."""
+        self._network.lines.pop(self._descriptor, None)
         self.shut()
 
     def arrive(self, content: bytes | None) -> None:
@@ -140,7 +166,7 @@ class _WorkerEnd(_End):
     """The end of a connection at a worker; `address` is what stands for the other end."""
 
     def __init__(self, network: SimulatedNetwork, transport: SimulatedTransport, number: int | None = None) -> None:
-        super().__init__(network)
+        super().__init__(network, transport.name)
         self._transport = transport
         self.address: Address = self if number is None else number
 
@@ -158,8 +184,9 @@ class _WorkerEnd(_End):
 class SimulatedTransport:
     """The connections of a worker; `ready` is called when something has arrived, or it is woken."""
 
-    def __init__(self, network: SimulatedNetwork, number: int) -> None:
+    def __init__(self, network: SimulatedNetwork, number: int, life: Life) -> None:
         self._network, self._number = network, number
+        self._life, self.name = life, life.name
         self.ready: Callable[[], None] = lambda: None
         self._ends: dict[_WorkerEnd, None] = {}
         self._called: dict[int, _WorkerEnd] = {}
@@ -168,6 +195,7 @@ class SimulatedTransport:
 
     def listen(self) -> None:
         """Let others connect."""
+        self._life.reach("listen")
         self._network.listening[self._number] = self
 
     def stay_reachable(self) -> None:
@@ -181,10 +209,13 @@ class SimulatedTransport:
 
     def send(self, to: Address, message: Message) -> bool:
         """Send a message; False if the other end is known to be gone."""
+        life, word = self._life, message[0]
+        life.reach(f"send-{word}")
         end = self._end_of(to) if isinstance(to, int) else to
         if not isinstance(end, _WorkerEnd) or end.closed:
             return False
         end.transmit(message)
+        life.reach(f"sent-{word}")
         return True
 
     def receive(self, seconds: float | None) -> list[Arrival]:
@@ -193,6 +224,8 @@ class SimulatedTransport:
             self._network.time.advance(seconds, lambda: bool(self._arrived) or self._is_woken)
         self._is_woken = False
         arrived, self._arrived = self._arrived, []
+        for _, message in arrived:
+            self._life.reach("left" if message is None else f"received-{message[0]}")
         return arrived
 
     def wake(self) -> None:

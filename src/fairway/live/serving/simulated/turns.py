@@ -9,16 +9,19 @@ from fairway.live.serving.simulated.virtual_time import VirtualTime
 
 
 class Turns:
-    """Calls `turn` at the right moments; it returns when it is due again."""
+    """Calls `turn` at the right moments, or later by its `lateness`; it returns when it is due again."""
 
-    def __init__(self, time: VirtualTime, turn: Callable[[], float]) -> None:
-        self._time, self._turn = time, turn
+    def __init__(
+        self, time: VirtualTime, turn: Callable[[], float], lateness: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        self._time, self._turn, self._lateness = time, turn, lateness
         self._planned_at = math.inf
         self._is_over = False
 
     def take_now(self) -> None:
         """Something has come: take a turn at this moment, after all that happens before in it."""
-        self.take_at(self._time.now())
+        if self._planned_at > self._time.now():
+            self.take_at(self._time.now() + self._lateness())
 
     def take_at(self, time: float) -> None:
         """Take a turn at a time, or before."""

@@ -1,7 +1,7 @@
 """Worker processes in virtual time: programs that take their turns when something has come for them, or they are due.
 
-A process can be killed at any moment between two turns, and be halted, as one that hangs: it lives, and does nothing
-until it goes on.
+A process can be killed at any moment, also in the middle of a turn (`life`), and be halted, as one that hangs or that a
+signal has stopped: it lives, and does nothing until it goes on.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from fairway.live.serving.seams.transport import Line
+from fairway.live.serving.simulated.life import Life, ProcessEnded
 from fairway.live.serving.simulated.machine import SimulatedMachine, SimulatedSeams
 from fairway.live.serving.simulated.network import SimulatedLine
 from fairway.live.serving.simulated.turns import Turns
@@ -40,7 +41,11 @@ Programs = Callable[[int, int, SimulatedSeams], Program]
 
 
 class SimulatedPool:
-    """Processes by the number of their worker; `ended_one` is called when one has ended by itself or was killed."""
+    """Processes by the number of their worker; `ended_one` is called when one has ended by itself or was killed.
+
+    `on_end` is called with its number and its status then; `after_turn` with the number of a worker that has taken a
+    turn; `crashes` are what programs died of that raised something by themselves.
+    """
 
     def __init__(self, machine: SimulatedMachine, programs: Programs, start_seconds: float = START_SECONDS) -> None:
         self._machine, self._programs, self._start_seconds = machine, programs, start_seconds
@@ -48,11 +53,14 @@ class SimulatedPool:
         self._pids = 0
         self._is_woken = False
         self.ended_one: Callable[[], None] = lambda: None
+        self.on_end: Callable[[int, str], None] = lambda *_: None
+        self.after_turn: Callable[[int], None] | None = None
+        self.crashes: list[str] = []
 
     def start(self, number: int, epoch: int) -> None:
         """Start a process, whose program begins a while later."""
         self._pids += 1
-        process = self._processes[number] = _Process(self._machine, self._pids, self._end_of)
+        process = self._processes[number] = _Process(self, self._machine, self._pids, number)
         self._machine.time.after(self._start_seconds, lambda: process.begin(self._programs, number, epoch))
 
     def ended(self, number: int) -> str | None:
@@ -90,16 +98,25 @@ class SimulatedPool:
         """End a process at once."""
         self._processes[number].end("-9", "it was killed")
 
-    def is_stopped(self, number: int) -> bool:  # noqa: ARG002 - a process that hangs is found out by its silence
-        """No signals are simulated."""
-        return False
+    def is_stopped(self, number: int) -> bool:
+        """Whether a signal keeps a process from running; one that hangs is found out by its silence."""
+        return self._processes[number].is_stopped
 
     def stand_by(self) -> None:
         """Every process starts in the same time."""
 
-    def halt(self, number: int) -> None:
-        """Let a process hang."""
-        self._processes[number].halt()
+    def is_serving(self, number: int) -> bool:
+        """Whether the program of a process has begun, and goes on."""
+        process = self._processes.get(number)
+        return process is not None and process.status is None and process.has_begun and not process.life.is_halted
+
+    def life(self, number: int) -> Life:
+        """A process as its seams see it."""
+        return self._processes[number].life
+
+    def halt(self, number: int, *, by_signal: bool = False) -> None:
+        """Let a process hang, or stop it."""
+        self._processes[number].halt(by_signal=by_signal)
 
     def go_on(self, number: int) -> None:
         """Let a process that hangs go on."""
@@ -113,45 +130,54 @@ class SimulatedPool:
     def close(self) -> None:
         """Nothing is needed for it."""
 
-    def _end_of(self) -> None:
-        self.ended_one()
-
 
 class _Process:
     """One process: a program with seams of its own, which end with it."""
 
-    def __init__(self, machine: SimulatedMachine, pid: int, ended: Callable[[], None]) -> None:
-        self.pid = pid
+    def __init__(self, pool: SimulatedPool, machine: SimulatedMachine, pid: int, number: int) -> None:
+        self.pid, self._number = pid, number
         self.status: str | None = None
         self.last_words = "it said nothing"
-        self._is_halted = False
-        self._seams = SimulatedSeams(machine)
-        self._turns = Turns(machine.time, self._turn)
+        self.is_stopped = False
+        self.life = Life(f"worker-{number}", number, machine.on_place)
+        self.life.end_process, self.life.freeze_process = self.end, self.freeze
+        self._pool, self._machine = pool, machine
+        self._seams = SimulatedSeams(machine, self.life)
+        self._turns = Turns(machine.time, self._turn, machine.lateness)
         self._program: Program | None = None
-        self._ended = ended
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether its program is there."""
+        return self._program is not None
 
     def begin(self, programs: Programs, number: int, epoch: int) -> None:
         """Make the program, and start it."""
-        if self.status is None:
+        if self.life.is_halted:
+            self.life.later.append(lambda: self.begin(programs, number, epoch))
+        elif self.status is None:
             self._seams.ready = self._turns.take_now
             self._run(lambda: self._make(programs, number, epoch))
             self._turns.take_now()
 
-    def is_stopped(self, number: int) -> bool:  # noqa: ARG002 - a process that hangs is found out by its silence
-        """No signals are simulated."""
-        return False
-
-    def stand_by(self) -> None:
-        """Every process starts in the same time."""
-
-    def halt(self) -> None:
+    def halt(self, *, by_signal: bool = False) -> None:
         """Take no turns for a while."""
-        self._is_halted = True
+        self.life.is_halted, self.is_stopped = True, by_signal
 
     def go_on(self) -> None:
         """Take turns again."""
-        self._is_halted = False
+        if self.life.is_over or self.status is not None:
+            return
+        self.life.is_halted = self.is_stopped = False
+        later, self.life.later = self.life.later, []
+        for each in later:
+            each()
         self._turns.take_now()
+
+    def freeze(self) -> None:
+        """Stop in the middle of a turn, for good."""
+        self.life.is_halted = True
+        self.life.over()
 
     def end(self, status: str, last_words: str) -> None:
         """The process is no more."""
@@ -159,7 +185,8 @@ class _Process:
             self.status, self.last_words = status, last_words
             self._turns.end()
             self._seams.close()
-            self._ended()
+            self._pool.on_end(self._number, status)
+            self._pool.ended_one()
 
     def _make(self, programs: Programs, number: int, epoch: int) -> None:
         self._program = programs(number, epoch, self._seams)
@@ -167,13 +194,27 @@ class _Process:
 
     def _turn(self) -> float:
         program = self._program
-        if program is None or self._is_halted:
+        if program is None or self.life.is_halted:
             return math.inf
-        self._run(lambda: program.turn(0.0))
-        return program.due
+        self._run(lambda: self._take_turn(program))
+        return math.inf if self.life.is_over else program.due
+
+    def _take_turn(self, program: Program) -> None:
+        self.life.reach("turn")
+        program.turn(0.0)
+        if self._pool.after_turn is not None:
+            self._pool.after_turn(self._number)
 
     def _run(self, action: Callable[[], None]) -> None:
+        self._machine.running = self.life
         try:
             action()
+        except ProcessEnded:  # killed in the middle of it, or it hangs there
+            assert self.life.is_over
         except Exception as error:  # as a process dies of what its program raises
-            self.end("1", f"{type(error).__name__}: {error}")
+            if not self.life.is_over:
+                said = f"{type(error).__name__}: {error}"
+                self._pool.crashes.append(f"worker {self._number}: {said}")
+                self.end("1", said)
+        finally:
+            self._machine.running = None
