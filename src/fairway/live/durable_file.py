@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from fairway.fault_points import reached
 from fairway.live.untrusted_file import UntrustedFileError, read_regular
 
 _MOST_BYTES = 64 * 2**20
@@ -25,10 +26,13 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        reached("file.begun")
         yield part
+        reached("file.written")
         if durable:
             _sync(part)
         part.replace(path)
+        reached("file.replaced")
         if durable:
             _sync(path.parent)
     except BaseException:
@@ -47,10 +51,12 @@ def create_json(path: Path, content: Mapping[str, Any], *, durable: bool = True)
     """Write an object unless the file exists; of several processes that try, exactly one gets True."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        reached("file.begun")
         part.touch(mode=0o600)
         part.write_text(json.dumps(content), encoding="utf-8")
         if durable:
             _sync(part)
+        reached("file.written")
         os.link(part, path)  # a link, unlike a rename, fails where there is something already
         if durable:
             _sync(path.parent)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
@@ -39,8 +39,8 @@ class _Waiting:
 class Intake:
     """Where submissions wait. Used on the event loop only."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, now: Callable[[], float] = time.time) -> None:
+        self._store, self._now = store, now
         self._waiting: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -68,7 +68,7 @@ class Intake:
 
     async def _write_together(self, some: list[_Waiting]) -> None:
         last, jobs = await asyncio.wrap_future(
-            self._store.begin_write(_submitted, [waiting.submission for waiting in some], at=time.time())
+            self._store.begin_write(_submitted, [waiting.submission for waiting in some], at=self._now())
         )
         seen: set[int] = set()
         for waiting, job in zip(some, jobs, strict=True):

@@ -19,14 +19,14 @@ from fairway.store.postgresql import postgresql_engines
 from fairway.store.sqlite import sqlite_engines
 from fairway.store.sqlite_files import StoreFiles, refuse_damage, refuse_what_is_missing
 from fairway.store.store import Store
-from fairway.store.writer import said
+from fairway.store.writer import GroupWriter, said
 
 _FILE = "fairway.db"
 _EXPECTED = "expected a directory, a file or postgresql://user@host/database"
 
 
-def open_store(url: str | PathLike[str]) -> Store:
-    """Open a store, made if it does not exist yet."""
+def open_store(url: str | PathLike[str], *, writer: type[GroupWriter] = GroupWriter) -> Store:
+    """Open a store, made if it does not exist yet; a simulation has a `writer` without a thread."""
     text = str(url)
     if re.match(r"postgres(ql)?(\+psycopg)?://", text):
         address = _parsed(text).set(drivername="postgresql+psycopg")
@@ -41,7 +41,7 @@ def open_store(url: str | PathLike[str]) -> Store:
         _look_at(path, shown, remedy)
         reading, writing = sqlite_engines(path)
         files = StoreFiles(path, writing)
-    store = Store(shown, reading=reading, writing=writing, files=files)
+    store = Store(shown, reading=reading, writing=writing, files=files, writer=writer)
     try:
         with reading.begin() as connection:
             current = migrations.is_current(connection)

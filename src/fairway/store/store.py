@@ -25,13 +25,14 @@ R = TypeVar("R")
 class Store:
     """An open store. Any thread may use it; made by `open_store`."""
 
-    def __init__(self, address: str, *, reading: Engine, writing: Engine, files: StoreFiles | None = None) -> None:
+    def __init__(self, address: str, *, reading: Engine, writing: Engine, files: StoreFiles | None = None,
+                 writer: type[GroupWriter] = GroupWriter) -> None:  # fmt: skip
         """With the `files` that it consists of, where it is not kept by a server."""
         self.address = address
         self._reading = reading
         self._writing = writing
         self._files = files
-        self._writer = GroupWriter(writing, files)
+        self._writer = writer(writing, files)
 
     def write(
         self, operation: Callable[Concatenate[Connection, P], R], /, *arguments: P.args, **options: P.kwargs

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from fairway.fault_points import reached
 from fairway.store.errors import StoreError
 from fairway.store.sqlite_files import StoreFiles
 
@@ -61,11 +62,8 @@ class GroupWriter:
         with self._lock:
             if self._closed:
                 raise StoreError("the store is closed")
-            if self._thread is None:
-                # A daemon, since nothing is acknowledged that is not committed: it may be cut off at any moment.
-                self._thread = Thread(target=self._serve, name="fairway-store-writer", daemon=True)
-                self._thread.start()
             self._queue.put(work)
+            self._see_to_it()
         return work.done
 
     def close(self) -> None:
@@ -77,15 +75,25 @@ class GroupWriter:
         if thread is not None:
             thread.join()
 
+    def _see_to_it(self) -> None:
+        """Something is queued: there has to be a thread that writes it. A simulation, which has none, knows when."""
+        if self._thread is None:
+            # A daemon, since nothing is acknowledged that is not committed: it may be cut off at any moment.
+            self._thread = Thread(target=self._serve, name="fairway-store-writer", daemon=True)
+            self._thread.start()
+
     def _serve(self) -> None:
-        while True:
-            group, last = self._next_group()
-            if self._files is not None and self._files.short_of_room:
-                group = self._vital(group, self._files.refusal())
-            if group:
-                self._commit(group)
-            if last:
-                return
+        while not self._write_next_group():
+            pass
+
+    def _write_next_group(self) -> bool:
+        """Write what is queued, or wait for something; returns whether it was the last."""
+        group, last = self._next_group()
+        if self._files is not None and self._files.short_of_room:
+            group = self._vital(group, self._files.refusal())
+        if group:
+            self._commit(group)
+        return last
 
     def _next_group(self) -> tuple[list[_Work], bool]:
         group: list[_Work] = []
@@ -115,6 +123,8 @@ class GroupWriter:
                 answers = _answers(connection, group)
                 if self._files is not None:
                     self._files.count(connection)
+                reached("store.written")
+            reached("store.committed")
             if self._files is not None:
                 self._files.keep()
         except BaseException as error:  # nothing of the group is in the store, and everyone must hear of it

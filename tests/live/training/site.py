@@ -14,7 +14,7 @@ from typing import Any
 from fairway.errors import FairwayError
 from fairway.live.backend.protocol import Backend
 from fairway.live.backend.status import BackendStatus
-from fairway.live.local import backend
+from fairway.live.local import agent_client
 from fairway.live.local.agent_client import AgentClient
 from fairway.live.local.containment import Containment
 from fairway.live.local.keepers import KeeperProcesses
@@ -62,7 +62,7 @@ class Site:
         with suppress(ProcessLookupError):
             pid = self.agent_pid()
             os.kill(pid, signal.SIGKILL)
-            for _, agent in backend._started:  # a child of this process, which has to wait for it
+            for _, agent in agent_client._started:  # a child of this process, which has to wait for it
                 if agent.pid == pid:
                     agent.wait()
         for directory in (self.settings.backend_directory / "runs").iterdir():

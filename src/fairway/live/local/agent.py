@@ -18,9 +18,12 @@ import signal
 import socket
 import struct
 import sys
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from fairway.errors import FairwayError, InputError
 from fairway.live.backend.accelerators import Accelerator, described, emulated_accelerators, found_accelerators
@@ -44,14 +47,19 @@ from fairway.live.local.agent_messages import (
 from fairway.live.local.containment import Containment
 from fairway.live.local.frames import SOCKET, encoded, listening_socket, read_message
 from fairway.live.local.identity import ProcessIdentity, open_process
-from fairway.live.local.keepers import KeeperProcesses
+from fairway.live.local.keepers import KeeperProcesses, Keepers
 from fairway.live.local.nurseries import Nursery
 from fairway.live.local.run_table import RunTable
+from fairway.wall_clock import MachineClock
 
 _TICK_SECONDS = 0.05
 _ENDING_SECONDS = 2.0
 _MOST_UNREAD = 8 * 2**20
 _LOG = logging.getLogger(__name__)
+
+Converse: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+Listen: TypeAlias = Callable[[Converse], Awaitable[Callable[[], None]]]
+"""Lets connections in, each to be conversed with; gives what ends that."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,52 +72,80 @@ class _Connection:
 class Agent:
     """Speaks with controllers; the table of runs does the work."""
 
-    def __init__(self, directory: Path, accelerators: list[Accelerator], *, time_scale: float = 1.0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        accelerators: list[Accelerator],
+        *,
+        time_scale: float = 1.0,
+        keepers: Keepers | None = None,
+        clock: MachineClock = time,
+        instance: str | None = None,
+    ) -> None:
+        """For the runs of a directory; with other `keepers` than processes of this machine, none are started."""
         self._directory, self._time_scale = directory, time_scale
         self._connections: set[_Connection] = set()
         self._conversations: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
-        self._nursery = Nursery(directory, self._tick)
-        containment = Containment.found(directory)
+        self._nursery = Nursery(directory, self.tick)
+        containment = Containment.found(directory) if keepers is None else Containment()
         self._runs = RunTable(
             directory,
             accelerators,
             emit=self._push,
-            keepers=KeeperProcesses(self._watch, self._nursery, containment),
+            keepers=keepers or KeeperProcesses(self._watch, self._nursery, containment),
             time_scale=time_scale,
-            instance=str(os.getpid()),
+            clock=clock,
+            instance=instance or str(os.getpid()),
             containment=containment,
         )
 
-    async def serve(self) -> None:
-        """Until a controller or a signal ends it."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._over.set)
-        self._tick()
-        server = await asyncio.start_unix_server(self._converse, sock=listening_socket(self._directory))
+    async def serve(self, listen: Listen | None = None, *, tick_seconds: float = _TICK_SECONDS) -> None:
+        """Until a controller or a signal ends it; `listen` lets controllers in, by its socket if nothing is given."""
+        self.tick()
+        close = await (listen or self._listen)(self.converse)
         try:
             while not self._over.is_set():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._over.wait(), _TICK_SECONDS)
-                self._tick()
+                    await asyncio.wait_for(self._over.wait(), tick_seconds)
+                self.tick()
         finally:
-            server.close()
+            close()
             for connection in list(self._connections):
                 connection.writer.close()
             if self._conversations:  # each ends when its connection does; one that were cancelled would log an error
                 await asyncio.wait(self._conversations, timeout=_ENDING_SECONDS)
-            (self._directory / SOCKET).unlink(missing_ok=True)
             self._runs.close(_ENDING_SECONDS)
             self._nursery.close()
 
-    def _tick(self) -> None:
+    async def _listen(self, converse: Converse) -> Callable[[], None]:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._over.set)
+
+        async def let_in(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if _is_ours(writer):
+                await converse(reader, writer)
+            else:
+                writer.close()
+
+        server = await asyncio.start_unix_server(let_in, sock=listening_socket(self._directory))
+
+        def close() -> None:
+            server.close()
+            (self._directory / SOCKET).unlink(missing_ok=True)
+
+        return close
+
+    def tick(self) -> None:
+        """See what has happened to the runs."""
         try:
             self._runs.tick()
         except OSError:  # a full disk, for example; what is not written down now is written down with what comes next
             _LOG.exception("cannot look after the runs")
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer what one connection asks, until it ends."""
         connection = _Connection(writer)
         self._connections.add(connection)
         conversation = asyncio.current_task()
@@ -117,8 +153,6 @@ class Agent:
         self._conversations.add(conversation)
         conversation.add_done_callback(self._conversations.discard)
         try:
-            if not _is_ours(writer):
-                return
             while (message := await read_message(reader)) is not None:
                 self._send(connection, self._answer(connection, message))
                 await writer.drain()
@@ -204,7 +238,7 @@ class Agent:
         def ended() -> None:
             loop.remove_reader(descriptor)
             os.close(descriptor)
-            self._tick()
+            self.tick()
 
         loop.add_reader(descriptor, ended)
 

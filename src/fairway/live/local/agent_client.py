@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fairway.errors import FairwayError
 from fairway.live.backend.answers import CommandAnswer, RefusedError
@@ -37,6 +37,8 @@ SILENT_SECONDS = 10.0
 """An agent that does not answer for so long counts as lost. What it is asked takes milliseconds, or as long as a busy
 disk needs for a small file."""
 
+_ENDING_SECONDS = 10.0
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -52,6 +54,20 @@ class AgentSilentError(AgentGoneError):
             f"the agent lives but has not answered for {SILENT_SECONDS:g} s; jobs run on, and it is used again when it "
             "answers"
         )
+
+
+class AgentAccess(Protocol):
+    """How agents are reached and started."""
+
+    async def open(self, directory: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Both ends of a connection to the agent of a directory; raises `OSError` where none listens."""
+        ...
+
+    async def start(self, directory: Path, *, emulate: str | None, time_scale: float) -> None:
+        """Start an agent, and wait until it listens."""
+
+    async def wait_for_end(self, directory: Path) -> None:
+        """Wait for an agent to end that was started from here and told to."""
 
 
 class AgentClient:
@@ -70,10 +86,12 @@ class AgentClient:
         self.silence: str | None = None
 
     @classmethod
-    async def connect(cls, directory: Path, epoch: int | None) -> tuple[AgentClient, Greeting]:
+    async def connect(
+        cls, directory: Path, epoch: int | None, *, access: AgentAccess | None = None
+    ) -> tuple[AgentClient, Greeting]:
         """Connect as the controller of this epoch, or, without one, to look only; also gives how things stand."""
         try:
-            reader, writer = await asyncio.open_unix_connection(sock=connected_socket(directory))
+            reader, writer = await (access or AgentProcesses()).open(directory)
         except BlockingIOError:  # as many connections wait for it as the system lets wait
             raise AgentSilentError from None
         except OSError as error:
@@ -160,6 +178,32 @@ class AgentClient:
             for answer in self._open.values():
                 if not answer.done():
                     answer.set_exception(AgentGoneError("the agent is gone"))
+
+
+_started: list[tuple[Path, subprocess.Popen[bytes]]] = []
+"""The agents that this process has started, each with its directory. They outlive the backend that did; they are
+remembered here, so that a later one can wait for them, and ended ones do not stay zombies."""
+
+
+class AgentProcesses:
+    """Agents as processes of this machine, which listen on a socket in their directory."""
+
+    async def open(self, directory: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the socket."""
+        return await asyncio.open_unix_connection(sock=connected_socket(directory))
+
+    async def start(self, directory: Path, *, emulate: str | None, time_scale: float) -> None:
+        """Start a process, which outlives this one."""
+        _started[:] = [(where, agent) for where, agent in _started if agent.poll() is None]
+        agent = await asyncio.to_thread(start_agent, directory, emulate=emulate, time_scale=time_scale)
+        _started.append((directory, agent))
+
+    async def wait_for_end(self, directory: Path) -> None:
+        """Wait, but not for ever."""
+        for where, agent in list(_started):
+            if where == directory:
+                with suppress(subprocess.TimeoutExpired):
+                    await asyncio.to_thread(agent.wait, _ENDING_SECONDS)
 
 
 def start_agent(

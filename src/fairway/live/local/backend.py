@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,25 +16,28 @@ from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.registry import MakeBackend
 from fairway.live.backend.reports import BackendReport, Connected, Disconnected, Superseded
 from fairway.live.backend.status import BackendStatus
-from fairway.live.local.agent_client import AgentClient, AgentGoneError, AgentSilentError, start_agent
+from fairway.live.local.agent_client import (
+    AgentAccess,
+    AgentClient,
+    AgentGoneError,
+    AgentProcesses,
+    AgentSilentError,
+)
 from fairway.live.local.agent_messages import SUPERSEDED, Greeting
 from fairway.live.local.log_files import log_path, read_log
 from fairway.live.local.programs import refuse_what_cannot_run
 
 _BACK_OFF = BackOff(0.1, 5.0)
-_ENDING_SECONDS = 10.0
 _PING_SECONDS = 2.0
-
-_started: list[tuple[Path, subprocess.Popen[bytes]]] = []
-"""The agents that this process has started, each with its directory. They outlive the backend that did; they are
-remembered here, so that a later one can wait for them, and ended ones do not stay zombies."""
 
 
 class LocalBackend:
     """The processes of this machine, through the agent of a directory."""
 
-    def __init__(self, directory: Path, *, emulate: str | None = None, time_scale: float = 1.0) -> None:
+    def __init__(self, directory: Path, *, emulate: str | None = None, time_scale: float = 1.0,
+                 agents: AgentAccess | None = None) -> None:  # fmt: skip
         self._directory, self._emulate, self._time_scale = directory, emulate, time_scale
+        self._agents = agents or AgentProcesses()
         self._wanted = None if emulate is None else {(one.type, one.number) for one in emulated_accelerators(emulate)}
         self._client: AgentClient | None = None
         self._superseded: str | None = None
@@ -100,10 +102,7 @@ class LocalBackend:
         if self._client is not None:
             with suppress(AgentGoneError, RefusedError):
                 await self._client.shutdown()
-        for directory, agent in list(_started):
-            if directory == self._directory:
-                with suppress(subprocess.TimeoutExpired):
-                    await asyncio.to_thread(agent.wait, _ENDING_SECONDS)
+        await self._agents.wait_for_end(self._directory)
 
     def _present(self) -> AgentClient:
         if self._superseded is not None:
@@ -114,12 +113,12 @@ class LocalBackend:
 
     async def _connected(self, epoch: int) -> tuple[AgentClient, BackendStatus]:
         try:
-            client, greeting = await AgentClient.connect(self._directory, epoch)
+            client, greeting = await AgentClient.connect(self._directory, epoch, access=self._agents)
         except AgentSilentError:
             raise  # it holds the directory, so that no other can take its place
         except AgentGoneError:
             await self._start()
-            client, greeting = await AgentClient.connect(self._directory, epoch)
+            client, greeting = await AgentClient.connect(self._directory, epoch, access=self._agents)
         if self._fits(greeting):
             return client, greeting.status
         # It was started for other accelerators; its jobs do not notice the change of agents.
@@ -128,7 +127,7 @@ class LocalBackend:
             pass
         await client.close()
         await self._start()
-        client, greeting = await AgentClient.connect(self._directory, epoch)
+        client, greeting = await AgentClient.connect(self._directory, epoch, access=self._agents)
         return client, greeting.status
 
     def _fits(self, greeting: Greeting) -> bool:
@@ -139,11 +138,7 @@ class LocalBackend:
         return right and greeting.time_scale == self._time_scale
 
     async def _start(self) -> None:
-        _started[:] = [(directory, agent) for directory, agent in _started if agent.poll() is None]
-        agent = await asyncio.to_thread(
-            start_agent, self._directory, emulate=self._emulate, time_scale=self._time_scale
-        )
-        _started.append((self._directory, agent))
+        await self._agents.start(self._directory, emulate=self._emulate, time_scale=self._time_scale)
 
 
 async def _watched(client: AgentClient) -> None:

@@ -31,6 +31,7 @@ from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.job_user import JobUser
 from fairway.live.local.log_files import open_log, trim_log
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
+from fairway.live.local.stopping import Stopping
 from fairway.live.untrusted_file import UntrustedFileError
 
 _PARENT_DEATH_SIGNAL = 1
@@ -56,12 +57,15 @@ class Keeper:
         self._ranks: list[subprocess.Popen[bytes]] = []
         self._codes: dict[int, int] = {}
         self._first: int | None = None
-        self._asked: str | None = None
         self._logs: list[IO[bytes]] = []
         self._logs_due = 0.0
-        self._stage = "running"
-        self._deadline: float | None = None
-        self._failed = self._terminated = self._killed = False
+        self._stop = Stopping(
+            checkpoint_seconds=order.checkpoint_seconds,
+            grace_seconds=order.grace_seconds,
+            deliver=self._signal,
+            is_over=self._is_over,
+            now=time.monotonic,
+        )
         self._told = self._shut_down = self._at_once = False
         self._group = group_at(order.groups)
         self._user = None if order.user is None else JobUser(**order.user)
@@ -81,9 +85,9 @@ class Keeper:
                 with suppress(OSError):  # a full disk is no reason to stop a job that runs
                     self._files.write_started(time.time())
             else:
-                self._asked = lease.stop
+                self._stop.asked = lease.stop
         except _CannotStartError as error:
-            self._asked = self._asked or ("now" if self._told else None)
+            self._stop.asked = self._stop.asked or ("now" if self._told else None)
             self._end_everything()
             return self._exit(str(error))
         self._wait()
@@ -92,9 +96,8 @@ class Keeper:
 
     def _exit(self, error: str | None) -> RunExit:
         codes = [] if error else [self._codes[rank] for rank in range(len(self._ranks))]
-        return RunExit(
-            codes, self._first, self._failed, error, self._asked, self._terminated, self._killed, time.time()
-        )
+        stop = self._stop
+        return RunExit(codes, self._first, stop.failed, error, stop.asked, stop.terminated, stop.killed, time.time())
 
     # Starting
 
@@ -135,7 +138,7 @@ class Keeper:
             self._sleep(None)
             if self._told:
                 os.killpg(setup.pid, signal.SIGKILL)
-                self._terminated = True
+                self._stop.terminated = True
         if setup.returncode:
             raise _CannotStartError(f"setup ended with exit code {setup.returncode}; its output is in the log")
 
@@ -191,10 +194,10 @@ class Keeper:
             if self._told:
                 self._told = False
                 self._ask()
-            self._advance()
-            if len(self._codes) == len(self._ranks) and not self._groups_alive():
+            self._stop.advance(self._codes, len(self._ranks))
+            if self._is_over():
                 return
-            self._sleep(None if self._stage == "running" else _LOOK_SECONDS)
+            self._sleep(None if self._stop.stage == "running" else _LOOK_SECONDS)
 
     def _sleep(self, seconds: float | None) -> None:
         due = max(self._logs_due - time.monotonic(), 0.0)
@@ -234,48 +237,16 @@ class Keeper:
             wish = "save"  # the machine goes down and takes the agent with it, so the notice has to come from here
             with suppress(OSError):  # a job that does not hear of it is terminated when its time is over
                 self._files.write_lease(replace(lease, stop=wish))
-        if wish is None:
-            return
-        if self._asked is None:
-            cooperative = self._files.is_cooperative(len(self._ranks))
-            self._enter("saving" if wish == "save" and cooperative else "terminating")
-        elif wish == "now" and self._stage == "saving":
-            self._enter("terminating")
-        self._asked = wish
-
-    def _advance(self) -> None:
-        """Go on to the next stage of a stop when it is due."""
-        over = self._deadline is not None and time.monotonic() >= self._deadline
-        failed = any(code not in {0, STOPPED} for code in self._codes.values())
-        ended = len(self._codes) == len(self._ranks)
-        self._failed |= failed and not self._terminated
-        if self._stage == "running" and (failed or ended):
-            self._enter("terminating")  # the rest of a gang has no use for itself, nor what an ended job left behind
-        elif self._stage == "saving" and (over or failed or ended):
-            self._enter("terminating")
-        elif self._stage == "terminating" and over:
-            self._enter("killing")
-        elif self._stage == "killing":
-            self._signal(signal.SIGKILL)
-
-    def _enter(self, stage: str) -> None:
-        if stage == "terminating" and len(self._codes) == len(self._ranks) and not self._groups_alive():
-            return
-        self._stage = stage
-        seconds = {"saving": self._order.checkpoint_seconds, "terminating": self._order.grace_seconds}.get(stage)
-        self._deadline = None if seconds is None else time.monotonic() + seconds
-        if stage == "terminating":
-            self._terminated = True
-            self._signal(signal.SIGTERM)
-            self._signal(signal.SIGCONT)  # a stopped process would not hear of it
-        elif stage == "killing":
-            self._killed = True
-            self._signal(signal.SIGKILL)
+        if wish is not None:
+            self._stop.ask(wish, cooperative=lambda: self._files.is_cooperative(len(self._ranks)))
 
     def _signal(self, number: signal.Signals) -> None:
         for process in self._ranks:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, number)
+
+    def _is_over(self) -> bool:
+        return len(self._codes) == len(self._ranks) and not self._groups_alive()
 
     def _groups_alive(self) -> bool:
         if self._group.paths and self._group.is_empty():

@@ -6,7 +6,6 @@ stays is handed over to a new lease: it runs on, and nothing of it is stopped.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -47,7 +46,8 @@ def follow(scheduler: LiveScheduler, events: Sequence[Event], commands: Sequence
                 scheduler.change(extend_leases, until, at=scheduler.clock.today())
                 scheduler.commands.append(ExtendLeases(until))
             case BeginRound():
-                scheduler.round_due = time.monotonic() + scheduler.clock.wall_seconds(command.at - scheduler.engine.now)
+                wait = scheduler.clock.wall_seconds(command.at - scheduler.engine.now)
+                scheduler.round_due = scheduler.clock.seconds() + wait
                 scheduler.at(command.at, partial(scheduler.begin_round, command.at))
             case Refuse():
                 scheduler.refuse(arrivals[command.job], command.reason)

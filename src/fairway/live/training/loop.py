@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -19,6 +18,7 @@ from dataclasses import replace
 
 from fairway.back_off import BackOff
 from fairway.errors import FairwayError
+from fairway.fault_points import reached
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.answers import BackendGoneError, RefusedError, SupersededError
 from fairway.live.backend.commands import RunCommand
@@ -65,7 +65,11 @@ class Work:
         self._begun_with: Sequence[Accelerator] = ()
         self._course = Course()
         self._promises: list[Future[None]] = []
-        self._flushed = self._trimmed = self._turned = time.monotonic()
+        self._flushed = self._trimmed = self._turned = self._now()
+
+    def _now(self) -> float:
+        """Seconds of the machine's monotonic clock."""
+        return self._around.clock.seconds()
 
     @property
     def begun(self) -> bool:
@@ -93,7 +97,7 @@ class Work:
         if self._course.state is not State.ATTACHED or self._around.statistics.undecided is not None:
             return False
         due = self.session.scheduler.round_due
-        return time.monotonic() < min(self._turned, math.inf if due is None else due) + _LATE_SECONDS
+        return self._now() < min(self._turned, math.inf if due is None else due) + _LATE_SECONDS
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -185,11 +189,11 @@ class Work:
 
     async def _first_contact(self, keeping: asyncio.Task[None]) -> None:
         """Wait until the backend is there."""
-        deadline = time.monotonic() + _FIRST_CONTACT_SECONDS
+        deadline = self._now() + _FIRST_CONTACT_SECONDS
         while self._status is None and self._goes_on():
             if keeping.done():
                 await keeping
-            if time.monotonic() > deadline:
+            if self._now() > deadline:
                 raise FairwayError(f"the backend does not answer: {self._why_gone}")
             await self._inbox.wait(0.1)
             self._take_actions()
@@ -212,7 +216,7 @@ class Work:
             session.scheduler.close()
         self._session, self._begun_with = session, self.accelerators
         await self._commit(session)
-        self._turned = time.monotonic()
+        self._turned = self._now()
         if self._course.state is State.BEGINNING:
             self._course.to(State.ATTACHED)
 
@@ -227,8 +231,8 @@ class Work:
                 said = str(error)
                 trace = None if isinstance(error, StoreError) else error
                 _LOG.error("nothing is decided until this is over: %s", error, exc_info=trace)
-            until = time.monotonic() + (_BACK_OFF.seconds(1) if isinstance(error, StoreError) else wait)
-            while (left := until - time.monotonic()) > 0:
+            until = self._now() + (_BACK_OFF.seconds(1) if isinstance(error, StoreError) else wait)
+            while (left := until - self._now()) > 0:
                 await self._inbox.wait(left)
                 self._take_actions()
                 if not self._goes_on():
@@ -248,7 +252,7 @@ class Work:
         await self._inbox.wait(self._seconds_to_wait(session))
         self._take_actions()
         session.scheduler.tick()
-        now = time.monotonic()
+        now = self._now()
         if now - self._flushed >= _FLUSH_SECONDS:
             self._flushed = now
             self._around.store.check()
@@ -266,15 +270,15 @@ class Work:
         elif self._closes_in_vain():
             self.closed_in_vain = self._why_gone
             self._course.to(State.OVER)
-        self._turned = time.monotonic()
+        self._turned = self._now()
 
     def _closes_in_vain(self) -> bool:
         """Whether everything is to stop, but the backend has been away for too long to be waited for."""
-        away = self._course.state is State.DETACHED and time.monotonic() - self._gone_since >= _CLOSING_SECONDS
+        away = self._course.state is State.DETACHED and self._now() - self._gone_since >= _CLOSING_SECONDS
         return away and self.session.scheduler.closing
 
     def _seconds_to_wait(self, session: Session) -> float:
-        seconds = self._flushed + _FLUSH_SECONDS - time.monotonic()
+        seconds = self._flushed + _FLUSH_SECONDS - self._now()
         due = session.scheduler.seconds_until_due()
         return seconds if due is None else min(seconds, due)
 
@@ -309,6 +313,7 @@ class Work:
             except BaseException:
                 self._promises += promises
                 raise
+            reached("loop.durable")
             for promise in promises:
                 promise.set_result(None)
             wanted = session.written(ended, commands)
@@ -332,6 +337,7 @@ class Work:
         if self._course.state in {State.DETACHED, State.OVER}:
             return
         answers = await asyncio.gather(*map(self._backend.give, commands), return_exceptions=True)
+        reached("loop.answered")
         away = any(isinstance(answer, BackendGoneError) for answer in answers)
         for command, answer in zip(commands, answers, strict=True):
             match answer:
@@ -356,7 +362,7 @@ class Work:
 
     def _detach(self) -> None:
         if self._course.state is not State.DETACHED:
-            self._gone_since = time.monotonic()
+            self._gone_since = self._now()
         self._course.to(State.DETACHED)
 
     async def _keep_in_touch(self) -> None:
