@@ -9,8 +9,8 @@ from pathlib import Path
 from fairway.allocate.registry import policy_of
 from fairway.errors import InputError
 from fairway.jobs import Entity
-from fairway.live.backend.registry import backend_named
 from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
+from fairway.live.backend.registry import backend_named
 from fairway.magnitudes import FACTORS, SPANS
 
 
