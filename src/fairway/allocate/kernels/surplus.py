@@ -25,8 +25,8 @@ from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.prices import Answer, find_prices
 from fairway.allocate.kernels.program import Optimum, Program
 
-_GAP = 1e-9
-"""Relative distance of the two bounds at which the search ends."""
+_GAP = 1e-7
+"""Relative distance of the two bounds at which the search ends: well below what counts as exact."""
 
 _KEPT = 1.0 - 1e-9
 """What a program keeps of the demands: without any room, it can be beyond a solver."""
@@ -62,9 +62,11 @@ def spend(classes: Classes, shares: FloatArray, demand: FloatArray, gone: BoolAr
 
     used_now = (classes.counts * classes.scale_factors) @ shares[:, free] / capacity
     present = Answer(float(worth @ now), used_now, np.inf)
-    balance = find_prices(
-        ask, present, [np.zeros(len(free))], done=lambda value, bound: bound - value <= _GAP * abs(bound)
-    )
+    # A first guess at the prices: half of what each type adds if all jobs spread over all types; where any type could
+    # take all jobs, nothing has a price.
+    crowded = load.sum() > capacity.min()
+    start = 0.5 * (worth @ rates) * capacity / load.sum() if crowded else np.zeros(len(free))
+    balance = find_prices(ask, present, [start], done=lambda value, bound: bound - value <= _GAP * abs(bound))
     if not balance.bound - balance.value <= EXACT * abs(balance.bound):
         return None
     spent = np.zeros((len(classes), len(free)))
