@@ -61,7 +61,7 @@ class Selection:
         return [sorted(batch, key=lambda test: seconds[test]) for batch in (first, later) if batch]
 
     def _executing(self, mutant: Mutant, compiled: bool) -> set[str]:
-        """The tests that execute the statement; if none was seen to, as where a process is killed, those of its file."""
+        """The tests that execute the statement; if none was seen to (processes are killed), those of its file."""
         file = str(mutant.file.relative_to(SOURCE))
         records = self._records[compiled]
         if not mutant.imported:
