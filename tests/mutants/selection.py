@@ -61,16 +61,16 @@ class Selection:
         return [sorted(batch, key=lambda test: seconds[test]) for batch in (first, later) if batch]
 
     def _executing(self, mutant: Mutant, compiled: bool) -> set[str]:
+        """The tests that execute the statement; if none was seen to (processes are killed), those of its file."""
         file = str(mutant.file.relative_to(SOURCE))
-        found: set[str] = set()
-        for record in self._records[compiled]:
-            if mutant.imported:
-                found |= record.tests_of_file(file) or (
-                    record.seconds.keys() if file in record.imported and _near(record, mutant.file) else set()
-                )
-            else:
-                found.update(test for line in mutant.lines for test in record.tests(file, line))
-        return found
+        records = self._records[compiled]
+        if not mutant.imported:
+            found = {test for record in records for line in mutant.lines for test in record.tests(file, line)}
+            if found:
+                return found
+        found = {test for record in records for test in record.tests_of_file(file)}
+        near = [record for record in records if file in record.sources and _near(record, mutant.file)]
+        return found or {test for record in near for test in record.seconds}
 
 
 def _mirror(file: Path) -> tuple[str, str]:
