@@ -25,7 +25,7 @@ ROUNDING = 1e-13
 @njit(cache=True)
 def any_fits(free_cpu: IntArray, free_gpu: IntArray, cpu: int, gpu: int) -> bool:
     """Whether a worker has so many CPUs and slices free."""
-    for worker in range(len(free_cpu)):  # noqa: SIM110 (compiled code has no generators)
+    for worker in range(len(free_cpu)):  # noqa: SIM110 - compiled, and a generator would not be
         if free_cpu[worker] >= cpu and free_gpu[worker] >= gpu:
             return True
     return False

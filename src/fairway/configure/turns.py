@@ -10,6 +10,7 @@ A pass is pure but for the `Turns` that it advances: `ask` does what a decision 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -53,13 +54,12 @@ def recheck_pass(turns: Turns, lengths: Sequence[int], ask: Ask) -> None:
     for queue in tuple(turns.recheck):
         if turns._asked(queue, ask):
             turns.recheck.remove(queue)
-    waiting = frozenset(turns.recheck)
-    _around(turns, lengths, ask, waiting, turns.recheck)
+    _around(turns, lengths, ask, turns.recheck)
 
 
 def ring_pass(turns: Turns, lengths: Sequence[int], ask: Ask) -> None:
     """One pass around all queues."""
-    _around(turns, lengths, ask, frozenset(), None)
+    _around(turns, lengths, ask, None)
 
 
 def slack_pass(turns: Turns, lengths: Sequence[int], slack: Callable[[int], float], ask: Ask) -> None:
@@ -71,14 +71,12 @@ def slack_pass(turns: Turns, lengths: Sequence[int], slack: Callable[[int], floa
             failed.add(queue)
 
 
-def _around(
-    turns: Turns, lengths: Sequence[int], ask: Ask, skipped: frozenset[int], failures: list[int] | None
-) -> None:
-    begin = turns.last + 1
-    for offset in range(turns.queues):
-        queue = (begin + offset) % turns.queues
-        if queue in skipped:
-            continue
+def _around(turns: Turns, lengths: Sequence[int], ask: Ask, failures: list[int] | None) -> None:
+    """Ask all queues but those that have failed; those that fail now join them."""
+    failed = failures or ()
+    waiting = [queue for queue, length in enumerate(lengths) if length and queue not in failed]
+    begin = bisect_right(waiting, turns.last)
+    for queue in waiting[begin:] + waiting[:begin]:
         while lengths[queue]:
             if not turns._asked(queue, ask):
                 if failures is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import gcd
 
 from numba import njit
@@ -66,6 +67,7 @@ def home_of(application: int, count: int) -> int:
     return (3 * application + 1) % count
 
 
+@cache
 def step_of(count: int) -> int:
     """How far to the next worker if one is full: a step that gets around to all of them."""
     step = _STEP

@@ -137,7 +137,6 @@ class StateTable:
         self._caches_under_way: deque[tuple[float, int, int, bool]] = deque()
         self._load_sequence = [-1] * workers
         self._cache_sequence = [-1] * workers
-        self._nothing = np.zeros(models, dtype=np.bool_)
         self.model_bytes: list[float] = fleet.model_bytes.tolist()
         self.fetch_seconds: list[float] = fleet.fetch_seconds.tolist()
         # Rows are written all the time, and most often without a period: then there is nothing to work out.
@@ -161,8 +160,7 @@ class StateTable:
             _, worker, model, held = caches.popleft()
             self._show_cache(worker, model, held)
         if me == OUTSIDE:
-            pushed = (self._queued, self._busy_until, self._cached, self._free)
-            return View(me, *pushed, 0.0, NEVER, self._nothing, 0.0, self.homes)
+            return self._from_outside
         fields = (
             me,
             self._queued,
@@ -268,6 +266,8 @@ class StateTable:
             cast("memoryview[float]", numbers.data) for numbers in (queued, busy_until, free)
         )
         self._cached_at = cast("memoryview[bool]", cached.data)
+        nothing = np.zeros(len(cached), dtype=np.bool_)
+        self._from_outside = View(OUTSIDE, queued, busy_until, cached, free, 0.0, NEVER, nothing, 0.0, self.homes)
 
     def _show_cache(self, worker: int, model: int, held: bool) -> None:
         self._cached_at[model, worker] = held

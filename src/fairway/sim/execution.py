@@ -65,6 +65,7 @@ class Execution:
         self._pulls = fleet.links.pulls
         self._has_plan = planned
         self._ran_on: list[list[int]] = []
+        self._fetch_seconds: dict[TaskGraph, list[list[float]]] = {}
         self._took: dict[tuple[int, int], deque[float]] = {}  # by workflow and stage, what decisions took
         self._overheads: dict[int, float] = {}  # by the number of a batch
 
@@ -95,31 +96,30 @@ class Execution:
 
         Of requests whose work is more than expected, a run takes the mean; its noise is that of the oldest.
         """
-        stage, batch = run.stage, run.batch
-        together: list[Run | Mate] = [run, *run.mates]
-        requests = [self.owner[each.flow.request.key] for each in together]
-        seconds = run.seconds
+        owner, pulls, fetch, overhead = self.owner, self._pulls, 0.0, 0.0
+        _, flow, stage, seconds, queued, turn, found, mates, batch = run
+        together: list[Mate] = [made(Mate, (flow, queued, turn, found)), *mates]
         if self._work is not None:
-            seconds *= sum(self._work[request][stage] for request in requests) / len(requests)
+            work = [self._work[owner[each.flow.request.key]][stage] for each in together]
+            seconds *= sum(work) / len(work)
         if self._noise is not None:
-            seconds *= self._noise[requests[0]][stage]
-        fetch, overhead, local = 0.0, 0.0, [0] * len(together)
-        if self._pulls:
+            seconds *= self._noise[owner[flow.request.key]][stage]
+        if pulls:
             overhead = self._scenario.overhead_seconds
             if batch is not None and self.measures:
                 overhead = self._overheads.pop(batch.number)
-            for position, each in enumerate(together):
-                own, local[position] = self._fetch(worker, each.flow, stage)
-                fetch = max(fetch, own)
+        members, local = [], 0
+        for flow, queued, turn, found in together:
+            if pulls:
+                own, local = self._fetch(worker, flow, stage)
+                if own > fetch:
+                    fetch = own
+            members.append(made(Member, (owner[flow.request.key], found, queued, turn, local)))
         end = now + overhead + fetch + seconds
-        members = [
-            Member(request, each.found, each.queued, each.turn, is_local)
-            for request, each, is_local in zip(requests, together, local, strict=True)
-        ]
         share, prices = self.share(worker, run), self._scenario.prices
         bill = 0.0 if prices is None else prices.rate(share.cpu, share.gpu) / SECONDS_PER_HOUR * (fetch + seconds)
-        self._recorder.ran_together(worker, stage, now, end, members, share, overhead=overhead, fetch=fetch, bill=bill)
-        if self._pulls and batch is None:
+        self._recorder.ran_together(worker, stage, now, end, members, share, overhead, fetch, bill)
+        if pulls and batch is None:
             for each in together:
                 self._ran_on[each.flow.request.key][stage] = worker
         return end, seconds
@@ -138,14 +138,22 @@ class Execution:
 
     def _fetch(self, worker: int, flow: Flow, stage: int) -> tuple[float, int]:
         """How long a task takes to fetch its inputs, and 1 if all of them are on its worker."""
-        workflow, links = flow.graph.workflow, self._fleet.links
-        before, size = workflow.predecessors[stage], workflow.input_bytes[stage]
+        entry, local, remote = self._fetch_seconds.get(flow.graph) or self._columns(flow.graph)
+        before = flow.graph.workflow.predecessors[stage]
         if not before:
-            return links.entry_seconds(size), 0
+            return entry[stage], 0
         ran_on = flow.workers if self._has_plan else self._ran_on[flow.request.key]
-        if all(ran_on[other] == worker for other in before):
-            return links.local_seconds(size), 1
-        return links.between_hosts(size), 0
+        for other in before:
+            if ran_on[other] != worker:
+                return remote[stage], 0
+        return local[stage], 1
+
+    def _columns(self, graph: TaskGraph) -> list[list[float]]:
+        """By stage, what its input takes: as the request itself, from its own worker, from another one."""
+        links, sizes = self._fleet.links, graph.workflow.input_bytes
+        ways = (links.entry_seconds, links.local_seconds, links.between_hosts)
+        columns = self._fetch_seconds[graph] = [list(map(seconds, sizes)) for seconds in ways]
+        return columns
 
 
 def real_work(arrivals: Arrivals, stages: int, noise: float, seed: int) -> tuple[Factors | None, Factors | None]:

@@ -195,6 +195,7 @@ class World:
         self._heap: list[tuple[float, int, int, int, Any]] = []
         self._certain = [-math.inf] * len(self.engines)  # when each hears for sure of the end of a run or a copy
         self._latency = fleet.links.message_seconds if len(set(fleet.hosts.tolist())) == len(fleet) else None
+        self._pulls = fleet.links.pulls
         self._number = 0
         self._times: list[float] = arrivals.time.tolist()
         self._workflows: list[int] = arrivals.workflow.tolist()
@@ -331,11 +332,10 @@ class World:
                 to, message = command
                 if type(message) is InputsArrived:  # most of them
                     heappush(heap, (self._inputs_arrival(now, worker, to, message), NORMAL, number, to, message))
-                elif self._latency is None or to == OUTSIDE or type(message) is BatchArrived:
-                    priority = NORMAL if to != OUTSIDE else self._to_planner
-                    heappush(heap, (self._arrival(now, worker, to, message), priority, number, to, message))
                 else:
-                    heappush(heap, (now + self._latency, NORMAL, number, to, message))
+                    alike = self._latency is not None and (self._pulls or type(message) is not BatchArrived)
+                    there = now + self._latency if alike else self._arrival(now, worker, to, message)
+                    heappush(heap, (there, NORMAL if to >= 0 else self._to_planner, number, to, message))
             elif kind is Run:
                 run, flow, stage, seconds, queued, turn, found, mates, batch = command
                 if mates or batch or not self._simple:

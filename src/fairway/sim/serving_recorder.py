@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -121,7 +122,6 @@ class ServingRecorder:
         end: float,
         members: Sequence[Member],
         share: Share = WHOLE_WORKER,
-        *,
         overhead: float = 0.0,
         fetch: float = 0.0,
         bill: float = 0.0,
@@ -131,15 +131,17 @@ class ServingRecorder:
         planned, cpu, gpu, kind, part = share
         self.busy_seconds[worker] += part * (end - start)
         self.along[worker] += count - 1
-        for position, (request, found, queued, turn, local) in enumerate(members):
+        paid, cost, position = bill / count, self.cost, 0
+        for request, found, queued, turn, local in members:
             self.found[found][worker] += 1
-            if self.cost is not None:
-                self.cost[request] += bill / count
+            if cost is not None:
+                cost[request] += paid
             if self.keep:
                 self._whole.extend(
                     (worker, request, stage, found, count, position, planned or count, cpu, gpu, kind, local)
                 )
-                self._real.extend((queued, turn, start, end, overhead, fetch, bill / count))
+                self._real.extend((queued, turn, start, end, overhead, fetch, paid))
+            position += 1
 
     def cut(self, worker: int, at: float, end: float, tasks: int = 1, part: float = 1.0) -> None:
         """Tasks that were to run until `end`, together if they are several, stopped with their worker."""
@@ -280,11 +282,11 @@ def _ready(runs: RunColumns, scenario: Scenario, arrivals: Arrivals) -> FloatArr
     """By task, when all that it takes was there: since then it has waited, wherever that was."""
     before = [workflow.predecessors for workflow in scenario.workflows]
     workflows, times = arrivals.workflow.tolist(), arrivals.time.tolist()
-    ended: dict[tuple[int, int], float] = {}
-    ready = np.empty(len(runs))
-    rows = zip(runs.request.tolist(), runs.stage.tolist(), runs.end.tolist(), strict=True)
-    for row, (request, stage, end) in enumerate(rows):
-        sources = [(request, source) for source in before[workflows[request]][stage]]
-        ready[row] = max((ended[source] for source in sources if source in ended), default=times[request])
-        ended[request, stage] = end
-    return ready
+    ended = [[-math.inf] * len(before[workflow]) for workflow in workflows]
+    ready = []
+    for request, stage, end in zip(runs.request.tolist(), runs.stage.tolist(), runs.end.tolist(), strict=True):
+        own = ended[request]
+        last = max([own[source] for source in before[workflows[request]][stage]], default=-math.inf)
+        ready.append(times[request] if last == -math.inf else last)
+        own[stage] = end
+    return np.array(ready)

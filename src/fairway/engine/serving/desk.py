@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -286,10 +287,7 @@ class Desk:
             heappop(self._wakes)
         if self.warming is not None:
             self.warming.time_passed(now, engine.tell)
-
-        def ask(number: int) -> bool:
-            return self._ask(engine, number)
-
+        ask = partial(self._ask, engine)
         if self._order == "recheck":
             recheck_pass(self._turns, self._lengths, ask)
         elif self._order == "slack":

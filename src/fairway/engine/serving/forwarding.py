@@ -205,8 +205,10 @@ class Forwarding(SideBySide):
         facts = self._facts.get(graph) or self.facts(graph)
         task = Task(first, stage, facts, self.now)
         task.batch, task.seconds, task.arrived = event, event.seconds, -1
-        task.mates = tuple([Task(flow, stage, facts, self.now) for flow in others])
-        self._enqueue(task, True)
+        if others:
+            task.mates = tuple([Task(flow, stage, facts, self.now) for flow in others])
+        if len(self.queue) or not self._start_beside(task):
+            self._enqueue(task, True)
 
     def _place_gathered(self, task: Task) -> None:
         """All inputs of a task have come together here: it is placed now, once."""

@@ -56,7 +56,7 @@ class SideBySide(Station):
     `awaiting` are those of them that wait for copies of their models, the one that has waited longest first.
     """
 
-    __slots__ = ("awaiting", "beside", "cpus", "free_cpu", "free_gpu", "slices")
+    __slots__ = ("_shares", "awaiting", "beside", "cpus", "free_cpu", "free_gpu", "slices")
 
     def __init__(
         self,
@@ -82,69 +82,78 @@ class SideBySide(Station):
         self._shared = worker is not None and self.memory.counts_use
         self.cpus, self.slices = (0, 0) if worker is None else (worker.cpus, worker.slices)
         self.free_cpu, self.free_gpu = self.cpus, self.slices
+        self._shares: dict[tuple[int, int], tuple[int, int, float]] = {}
         self.beside: dict[int, Beside] = {}
         self.awaiting: list[Task] = []
 
-    def _share(self, task: Task) -> tuple[int, int]:
-        """The CPUs and slices that a task holds: as planned, as floor 2 fixed it for its stage, or the whole worker."""
-        if task.batch is not None:
-            return task.batch.configuration[1:]
-        shares = task.facts.shares
-        return (self.cpus, self.slices) if shares is None else shares[task.stage]
+    def _share(self, task: Task) -> tuple[int, int, float]:
+        """The CPUs and slices that a task holds, and the part of the worker that they are.
 
-    def _part(self, cpu: int, gpu: int) -> float:
-        """The part of the worker that a share is."""
-        return max(cpu / self.cpus if self.cpus else 0.0, gpu / self.slices if self.slices else 0.0)
+        They are as planned, as floor 2 fixed it for its stage, or the whole worker.
+        """
+        if task.batch is not None:
+            size = task.batch.configuration[1:]
+        else:
+            shares = task.facts.shares
+            size = (self.cpus, self.slices) if shares is None else shares[task.stage]
+        share = self._shares.get(size)
+        if share is None:
+            cpu, gpu = size
+            part = max(cpu / self.cpus if self.cpus else 0.0, gpu / self.slices if self.slices else 0.0)
+            share = self._shares[size] = (cpu, gpu, part)
+        return share
 
     def _load_of(self, task: Task) -> float:
-        return task.seconds * self._part(*self._share(task)) if self._shared else task.seconds
+        return task.seconds * self._share(task)[2] if self._shared else task.seconds
 
     # Tasks start
 
     def _start_beside_each_other(self) -> None:
         """Let the first tasks start whose shares are free, one after the other."""
-        while (task := self.queue.first()) is not None:
-            cpu, gpu = self._share(task)
-            if cpu > self.free_cpu or gpu > self.free_gpu or not self._start_beside(task, cpu, gpu):
-                return
+        while (task := self.queue.first()) is not None and self._start_beside(task):
+            self.queue.take()
+            self.load.drop(self._load_of(task))
+            self._row_changed = True
 
-    def _start_beside(self, task: Task, cpu: int, gpu: int) -> bool:
-        """Let a task have its share; False if it has to wait until a copy of a model can go for those that it needs."""
-        queue, memory, now, load = self.queue, self.memory, self.now, self._load_of(task)
-        late = task.batch is None and task.flow.request.deadline < now
-        found = NO_MODEL if late else self._lacks(task)
-        problem = None
-        if not late:
+    def _start_beside(self, task: Task) -> bool:
+        """Let a task have its share, or fail; False if it has to wait for a share, or until a copy of a model can go.
+
+        No task that is not before it in the queue may wait there.
+        """
+        cpu, gpu, part = self._share(task)
+        if cpu > self.free_cpu or gpu > self.free_gpu:
+            return False
+        memory, now = self.memory, self.now
+        if task.batch is None and task.flow.request.deadline < now:
+            self._fail(task, LATE_REASON, LATE)
+            return True
+        found = self._lacks(task) if task.models else NO_MODEL
+        if found == MISS or self._prefetches:
             try:
-                evict, fetch, prefetch = memory.prepare(task.models, queue.models)
+                evict, fetch, prefetch = memory.prepare(task.models, self.queue.models)
             except DoesNotFitError as error:
                 if self.beside or memory.copying:
                     return False
-                problem = str(error)
-        queue.take()
-        self.load.drop(load)
-        self._row_changed = True
-        if late:
-            self._fail(task, LATE_REASON, LATE)
-            return True
-        if problem is not None:
-            self._fail_all(task, problem, UNPLACEABLE)
-            return True
-        if evict or fetch:
-            self._change_memory(evict, fetch)
-        if prefetch:
-            self._change_memory((), prefetch, "ahead")
+                self._fail_all(task, str(error), UNPLACEABLE)
+                return True
+            if evict or fetch:
+                self._change_memory(evict, fetch)
+            if prefetch:
+                self._change_memory((), prefetch, "ahead")
         self.free_cpu -= cpu
         self.free_gpu -= gpu
-        task.waits_for = {model for model in task.models if not memory.claim(model)}
+        task.waits_for = {model for model in task.models if not memory.claim(model)} if task.models else set()
         task.turn, task.found = now, found
         for mate in task.mates:
             mate.turn, mate.found = now, PARTIAL if found == MISS else found  # for them it is on its way
         self._numbers += 1
         run = task.run = self._numbers
-        there = max((until for model, until in self._copies.values() if model in task.waits_for), default=now)
-        self.beside[run] = Beside(task, cpu, gpu, self._part(cpu, gpu), now, there + task.seconds)
+        there = now
+        if task.waits_for:
+            there = max(until for model, until in self._copies.values() if model in task.waits_for)
+        self.beside[run] = made(Beside, (task, cpu, gpu, part, now, there + task.seconds))
         self._sum_up()
+        self._row_changed = True
         if task.waits_for:
             self.awaiting.append(task)
         else:
@@ -265,8 +274,3 @@ class SideBySide(Station):
             if gone:
                 self._change_memory(gone, ())
         super()._time_passed(event)
-
-    def _rest(self) -> None:
-        super()._rest()
-        if self._keep_alive_seconds < math.inf:
-            self.due = min(self.due, self.memory.next_expiry(self._keep_alive_seconds))

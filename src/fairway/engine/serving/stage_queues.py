@@ -138,9 +138,8 @@ class StageQueues:
     def join(self, request: QueuedRequest, stage: int, now: float, *, in_front: bool = False) -> None:
         """A stage of a request is ready to run."""
         number = self.first[request.workflow] + stage
-        queue = self.all[number]
+        queue, ran_on = self.all[number], request.flow.workers
         request.ready[stage] = now
-        ran_on = request.flow.workers
         job = made(Job, (request, now, tuple([ran_on[other] for other in queue.before]), request.attempt))
         if in_front:
             queue.jobs.appendleft(job)

@@ -292,8 +292,10 @@ class Station(Residency):
         self._row_changed = True
 
     def _rest(self) -> None:
-        """Nothing runs; a worker that is slow looks at its load now and then, until that is forgotten."""
+        """A worker that is slow looks at its load now and then, until that is forgotten; idle copies may have to go."""
         self.due = self.now + _LOOK_SECONDS if self.load.pace.extra > 0 else math.inf
+        if self._keep_alive_seconds < math.inf:
+            self.due = min(self.due, self.memory.next_expiry(self._keep_alive_seconds))
 
     def _run_task(self, task: Task, run: int | None = None) -> None:
         self._began = self.now

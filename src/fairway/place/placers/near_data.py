@@ -33,11 +33,16 @@ class NearData:
 
     def place_batch(self, batch: Batch, room: Room, view: View, now: float, draws: Draws) -> int:  # noqa: ARG002
         """The worker for a batch, `NOWHERE` if it fits on none."""
+        step = step_of(len(room.cpu))
         for among in batch.warm_first():
-            anywhere = int(best_fit(room.cpu, room.gpu, batch.cpu, batch.gpu, among))
-            if anywhere != NOWHERE:  # otherwise there is no need to look where the data is
-                near = _near(batch, room, among)
-                return anywhere if near == NOWHERE else near
+            if not batch.sources:
+                worker = int(first_fit(room.cpu, room.gpu, batch.cpu, batch.gpu, among, batch.home, step))
+            else:
+                worker = int(best_fit(room.cpu, room.gpu, batch.cpu, batch.gpu, among))
+                if worker != NOWHERE:  # otherwise there is no need to look where the data is
+                    worker = _near(batch, room, among, worker)
+            if worker != NOWHERE:
+                return worker
         return NOWHERE
 
 
@@ -52,11 +57,9 @@ def holders(sources: Sequence[tuple[int, ...]]) -> list[int]:
     return sorted(counts, key=lambda worker: (-counts[worker], worker))
 
 
-def _near(batch: Batch, room: Room, among: BoolArray) -> int:
-    if not batch.sources:
-        step = step_of(len(room.cpu))
-        return int(first_fit(room.cpu, room.gpu, batch.cpu, batch.gpu, among, batch.home, step))
+def _near(batch: Batch, room: Room, among: BoolArray, otherwise: int) -> int:
+    """The first of the workers with inputs of a batch that it fits on."""
     for worker in holders(batch.sources):
         if among[worker] and room.cpu[worker] >= batch.cpu and room.gpu[worker] >= batch.gpu:
             return worker
-    return NOWHERE
+    return otherwise
