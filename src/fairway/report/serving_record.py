@@ -194,6 +194,7 @@ class ServingRecord:
     power: Power = Power()
     dollars_per_hour: float | None = None
     skipped_rows: int = 0
+    unreadable_rows: int = 0
     refusals: tuple[str, ...] = ()
     window: tuple[float, float] | None = None
     noise: float | None = None

@@ -107,3 +107,4 @@ class TrainingRecord:
     leases_granted: int
     wall_seconds: float
     skipped_rows: int = 0
+    unreadable_rows: int = 0
