@@ -167,6 +167,14 @@ def test_several_jobs_are_submitted_in_their_order(made: Made, tmp_path: Path) -
     assert [job["id"] for job in document("submit", "one.yaml", "two.yaml")["jobs"]] == ["job-5", "job-6"]
 
 
+def test_a_directory_is_refused_with_the_file_in_it_that_may_be_meant(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    said = refused("submit", "jobs")
+    assert said == "jobs: a directory given, expected a job file; there is no .yaml or .json file in it"
+    (tmp_path / "jobs" / "train.yaml").write_text("run: echo hello\n")
+    assert refused("submit", "jobs").endswith("expected a job file, as in jobs/train.yaml")
+
+
 def test_of_several_jobs_none_is_submitted_if_one_cannot_be_read(made: Made, tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text("run: echo\n")
     (tmp_path / "bad.yaml").write_text("run: echo\nsteps: many\n")
