@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import socket
@@ -282,6 +284,15 @@ def test_ls_shows_who_waits_and_runs_and_why(made: Made) -> None:
     assert "job-3" in printed("ls", "--all")
     assert [one["id"] for one in document("ls", "--state", "failed")["jobs"]] == ["job-3"]
     assert made.seen[-1].query_params.getlist("state") == ["failed"]
+
+
+def test_ls_prints_what_jobs_have_used_as_csv(made: Made) -> None:
+    rows = list(csv.DictReader(io.StringIO(printed("ls", "--all", "--format", "csv"))))
+    assert [row["id"] for row in rows] == ["job-1", "job-2"]
+    assert all(float(row["wait"]) >= 0 and row["team"] == "vision" for row in rows)
+    assert (
+        refused("ls", "--format", "csv", "--watch") == "--format csv: given with --watch or --json; choose one of them"
+    )
 
 
 def test_ls_says_that_there_are_more_or_none(made: Made) -> None:

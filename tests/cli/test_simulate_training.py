@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shlex
@@ -285,6 +286,21 @@ def test_rows_that_cannot_be_read_are_told_and_counted(tmp_path: Path) -> None:
     quiet = run("--trace", str(trace), "--cluster", CLUSTER, "-p", "fifo", "--json", "-", "--quiet")
     assert quiet.exit_code == 0
     assert quiet.stderr == ""
+
+
+def test_a_table_of_jobs_is_written_for_all_runs(tmp_path: Path) -> None:
+    table = tmp_path / "jobs.csv"
+    result = run(
+        "--trace", JOBS, "--cluster", CLUSTER, "-p", "fifo", "-p", "isolated", "--quiet", "--jobs", str(table),
+        "--fraction", "0.5",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert [row["policy"] for row in rows] == ["fifo"] * 20 + ["isolated"] * 20
+    assert all(float(row["wait"]) + float(row["run"]) == pytest.approx(float(row["jct"])) for row in rows)
+    assert "--jobs: 'jobs.xls' given, expected the name of a .csv or .parquet file" in refused(
+        "--trace", JOBS, "--jobs", "jobs.xls"
+    )
 
 
 def test_jobs_that_can_never_run_are_named_and_counted_and_the_run_ends() -> None:

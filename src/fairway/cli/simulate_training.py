@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairway.cli.output import STDOUT, write_json
-from fairway.cli.simulate_options import JsonTo, Processes, Quiet, Report
+from fairway.cli.simulate_options import JobsTo, JsonTo, Processes, Quiet, Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -178,6 +178,7 @@ def training(
     processes: Processes = None,
     json_to: JsonTo = None,
     report: Report = None,
+    jobs_to: JobsTo = None,
     quiet: Quiet = False,
 ) -> None:
     """Run training jobs under one or more policies, and compare.
@@ -192,12 +193,14 @@ def training(
     fairway simulate training --generate jobs=200,rate=4 --cluster cluster.yaml
     -p max-min-fairness:agnostic -p max-min-fairness --report report.html
 
+    fairway simulate training --generate jobs=500,rate=4 --cluster v100=36 -p fifo --jobs jobs.csv
+
     fairway simulate training --generate rate=4 --window 400:500 --seed 0 --seed 1
     --cluster v100=36,p100=36,k80=36 -p makespan --json -
     """
     from fairway.cli import simulate_training_options as options
 
-    options.check_outputs(json_to, report)
+    options.check_outputs(json_to, report, jobs=jobs_to)
     asked = options.TrainingOptionsGiven(
         trace=trace,
         format=options.format_of(format_, columns),
@@ -241,6 +244,12 @@ def training(
         from fairway.report.training_page import write_page
 
         write_page(records, report, command=asked.command())
+    if jobs_to is not None:
+        from fairway.report.tables import stacked, write_table
+        from fairway.report.training_metrics import seed_of
+
+        rows = (({"policy": each.policy, "seed": seed_of(each)}, each.jobs.table()) for each in records)
+        write_table(stacked(rows), jobs_to)
     if json_to != STDOUT:
         from rich.console import Console
 

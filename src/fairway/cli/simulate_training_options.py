@@ -26,6 +26,7 @@ from fairway.errors import InputError
 from fairway.jobs import Entity
 from fairway.options import nearest
 from fairway.profiles import catalog
+from fairway.report.tables import check_table_file
 from fairway.sim.comparison import Run
 from fairway.sim.profiling import ProfiledPartners, Profiling
 from fairway.sim.submissions import TrainingOptions
@@ -207,16 +208,24 @@ def one_of(option: str, given: Sequence[str] | None) -> str | None:
     return given[0] if given else None
 
 
-def check_outputs(json_to: str | None, report: str | None) -> None:
+def check_outputs(json_to: str | None, report: str | None, **tables: str | None) -> None:
     """Refuse files that cannot be written, before hours are spent on what should go there."""
     if report == STDOUT:
         raise InputError("--report: '-' given, expected the name of a file, as in report.html")
-    files = {name: file for name, file in (("--json", json_to), ("--report", report)) if file not in {None, STDOUT}}
-    for name, file in files.items():
-        assert file is not None
+    given = {"--json": json_to, "--report": report}
+    for word, table in tables.items():
+        option = f"--{word.replace('_', '-')}"
+        given[option] = table
+        if table is not None:
+            check_table_file(option, table)
+    taken: dict[str, str] = {}
+    for name, file in given.items():
+        if file is None or (file == STDOUT and name == "--json"):
+            continue
         _check_writable(name, Path(os.path.realpath(file)), file)
-    if len(files) == 2 and os.path.realpath(json_to or "") == os.path.realpath(report or ""):
-        raise InputError(f"--json and --report both go to {report}; name two files")
+        other = taken.setdefault(os.path.realpath(file), name)
+        if other != name:
+            raise InputError(f"{other} and {name} both go to {file}; name two files")
 
 
 def _check_writable(option: str, path: Path, given: str) -> None:
