@@ -8,13 +8,19 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
+from fairway import InputError
+
 STEP = 32
 """The detector takes sides that are multiples of this."""
 
 
 def decoded(image: bytes) -> np.ndarray:
     """The pixels of a PNG or JPEG file: rows, columns, red, green and blue."""
-    return np.asarray(Image.open(io.BytesIO(image)).convert("RGB"))
+    try:
+        return np.asarray(Image.open(io.BytesIO(image)).convert("RGB"))
+    except (OSError, ValueError) as error:  # what Pillow raises of files that it cannot read, or not to their end
+        why = str(error).partition(" <")[0]
+        raise InputError(f"image: {len(image)} bytes given, expected a PNG or JPEG file ({why})") from None
 
 
 def scaled(pixels: np.ndarray, width: int, height: int) -> np.ndarray:

@@ -272,7 +272,7 @@ def _by_position_alone() -> Fault:
 
 
 def test_an_error_of_the_policy_is_reported_with_its_problem() -> None:
-    class Raises:
+    class Raises(Policy):
         name: ClassVar[str] = "raises"
 
         def allocate(self, problem: Problem) -> Allocation:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import socket
@@ -167,6 +169,14 @@ def test_several_jobs_are_submitted_in_their_order(made: Made, tmp_path: Path) -
     assert [job["id"] for job in document("submit", "one.yaml", "two.yaml")["jobs"]] == ["job-5", "job-6"]
 
 
+def test_a_directory_is_refused_with_the_file_in_it_that_may_be_meant(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    said = refused("submit", "jobs")
+    assert said == "jobs: a directory given, expected a job file; there is no .yaml or .json file in it"
+    (tmp_path / "jobs" / "train.yaml").write_text("run: echo hello\n")
+    assert refused("submit", "jobs").endswith("expected a job file, as in jobs/train.yaml")
+
+
 def test_of_several_jobs_none_is_submitted_if_one_cannot_be_read(made: Made, tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text("run: echo\n")
     (tmp_path / "bad.yaml").write_text("run: echo\nsteps: many\n")
@@ -274,6 +284,15 @@ def test_ls_shows_who_waits_and_runs_and_why(made: Made) -> None:
     assert "job-3" in printed("ls", "--all")
     assert [one["id"] for one in document("ls", "--state", "failed")["jobs"]] == ["job-3"]
     assert made.seen[-1].query_params.getlist("state") == ["failed"]
+
+
+def test_ls_prints_what_jobs_have_used_as_csv(made: Made) -> None:
+    rows = list(csv.DictReader(io.StringIO(printed("ls", "--all", "--format", "csv"))))
+    assert [row["id"] for row in rows] == ["job-1", "job-2"]
+    assert all(float(row["wait"]) >= 0 and row["team"] == "vision" for row in rows)
+    assert (
+        refused("ls", "--format", "csv", "--watch") == "--format csv: given with --watch or --json; choose one of them"
+    )
 
 
 def test_ls_says_that_there_are_more_or_none(made: Made) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shlex
@@ -65,7 +66,25 @@ def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         ((), "neither --trace nor --generate given"),
         (("--trace", JOBS, "--generate", "jobs=5,rate=4"), "--trace and --generate both given; choose one"),
         (("--trace", "absent.tsv"), "absent.tsv: cannot be read: No such file"),
-        (("--trace", JOBS, "--format", "gavle"), "format: 'gavle' given, expected one of gavel, .*mean 'gavel'"),
+        (("--trace", JOBS, "--format", "gavle"), "trace format 'gavle' is not known, did you mean 'gavel'"),
+        (("--trace", JOBS, "--format", "gavel", "--columns", "arrival=t"), "--columns: given with --format gavel"),
+        (
+            ("--trace", JOBS, "--columns", "arival=t"),
+            "trace format 'csv' has no option 'arival', did you mean 'arrival'",
+        ),
+        (("--trace", JOBS, "--speed-up", "0"), "--speed-up: 0 given, expected a number above 0"),
+        (("--trace", JOBS, "--fraction", "1.5"), "--fraction: 1.5 given, expected a number above 0 and up to 1"),
+        (("--trace", JOBS, "--replicate", "0"), "--replicate: 0 given, expected a whole number of at least 1"),
+        (
+            ("--generate", "jobs=5,rate=4", "--speed-up", "2"),
+            "--speed-up: given with --generate, whose load is its rate",
+        ),
+        (("--generate", "jobs=5,rate=4", "--generate", "jobs=5,rate=8"), "--generate: given 2 times; give it once"),
+        (
+            ("--generate", "jobs=5,rate=inf"),
+            "generate: rate=inf given, expected jobs per hour above 0, from 1e-09 to 1e",
+        ),
+        (("--generate", "jobs=5,rate=1e300"), "generate: rate=1e300 given, expected jobs per hour above 0, from 1e-09"),
         (("--generate", "jobs=5,rate=4", "--format", "gavel"), "--format: given with --generate"),
         (("--generate", "jobs=5,rat=4"), "generate: 'rat=4' given, expected one of .*did you mean 'rate'"),
         (("--generate", "rate=4"), "--generate: no jobs=COUNT given, so that it never ends"),
@@ -262,11 +281,26 @@ def test_rows_that_cannot_be_read_are_told_and_counted(tmp_path: Path) -> None:
     result = run("--trace", str(trace), "--cluster", CLUSTER, "-p", "fifo", "--json", "-")
     assert result.exit_code == 0, result.stderr
     assert "39 jobs arriving" in result.stderr
-    assert "1 row skipped: 1 × total_steps: 'many' given, expected a number (first at line 1)" in result.stderr
+    assert "1 row cannot be read: 1 × total_steps: 'many' given, expected a number (first at line 1)" in result.stderr
     assert json.loads(result.stdout)["runs"][0]["skipped_rows"] == 1
     quiet = run("--trace", str(trace), "--cluster", CLUSTER, "-p", "fifo", "--json", "-", "--quiet")
     assert quiet.exit_code == 0
     assert quiet.stderr == ""
+
+
+def test_a_table_of_jobs_is_written_for_all_runs(tmp_path: Path) -> None:
+    table = tmp_path / "jobs.csv"
+    result = run(
+        "--trace", JOBS, "--cluster", CLUSTER, "-p", "fifo", "-p", "isolated", "--quiet", "--jobs", str(table),
+        "--fraction", "0.5",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert [row["policy"] for row in rows] == ["fifo"] * 20 + ["isolated"] * 20
+    assert all(float(row["wait"]) + float(row["run"]) == pytest.approx(float(row["jct"])) for row in rows)
+    assert "--jobs: 'jobs.xls' given, expected the name of a .csv or .parquet file" in refused(
+        "--trace", JOBS, "--jobs", "jobs.xls"
+    )
 
 
 def test_jobs_that_can_never_run_are_named_and_counted_and_the_run_ends() -> None:

@@ -73,6 +73,12 @@ def test_an_empty_page_has_no_text(reader: LocalWorkflow) -> None:
     assert reader.run(image=draw_page(1, lines=0).image)["lines"] == []
 
 
+@pytest.mark.parametrize("garbage", [b"", b"not a picture", draw_page(1).image[:100]])
+def test_a_file_that_is_no_picture_is_refused_with_what_would_be_one(reader: LocalWorkflow, garbage: bytes) -> None:
+    with pytest.raises(Exception, match=rf"image: {len(garbage)} bytes given, expected a PNG or JPEG file \("):
+        reader.run(image=garbage)
+
+
 def test_the_file_is_the_same_application() -> None:
     read = fairway.load_application("examples/document_reading/application.yaml", memory_needed=False)
     python = fairway.load_application("examples.document_reading.application:read_document", memory_needed=False)

@@ -141,6 +141,10 @@ def test_a_deadline_may_be_a_time() -> None:
         ("run: a\nwieght: 2", "wieght: no such field, did you mean 'weight'?"),
         ("run: a\nweight: 0", "weight: 0 given, expected a number above 0"),
         ("run: a\nweight: 1\npriority: 2", "priority: given beside weight, which says the same; keep one of them"),
+        (
+            "run: a\ndeadline: yesterday",
+            "deadline: \"yesterday\" given, expected seconds, or a length of time such as '50ms'",
+        ),
         ("run: a\nslo: 1\ndeadline: 2", "slo: given beside deadline, which says the same; keep one of them"),
         ("run: a\npriority: 0", "priority: 0 given, expected a number above 0"),
         ("run: a\nnothing: null", "nothing: no such field; take it out or use one of run, kind, name"),

@@ -47,7 +47,7 @@ def test_a_row_that_cannot_be_read_is_reported_with_its_line_and_keeps_its_numbe
         SkippedRow(6, "total_steps: 0.0 given, expected a number above 0, from 1e-30 to 1e+15"),
     )
     assert "2 jobs" in trace.summary()
-    assert "4 rows skipped" in trace.summary()
+    assert "4 rows cannot be read" in trace.summary()
 
 
 @pytest.mark.parametrize(

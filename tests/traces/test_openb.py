@@ -53,8 +53,8 @@ def test_pods_that_cannot_run_are_reported() -> None:
     trace = parse_trace(text, "pods.csv")
     assert [(job.id, job.arrival) for job in trace.jobs] == [("good", 0.0), ("quoted", 0.0)]
     assert trace.skipped == (
-        SkippedRow(2, "asks for no GPU"),
-        SkippedRow(3, NEVER),
+        SkippedRow(2, "asks for no GPU", True),
+        SkippedRow(3, NEVER, True),
         SkippedRow(4, "deleted no later than scheduled"),
         SkippedRow(5, "gpu_milli: '1500' given, expected a number above 0 and up to 1000"),
         SkippedRow(6, "4 columns given, expected 11"),

@@ -69,7 +69,10 @@ def test_philly_reports_the_jobs_whose_length_is_unknown() -> None:
     text = "[\n" + ",\n".join(json.dumps(entry) for entry, _ in log) + f"\n,{json.dumps(philly('z', [good]))}]"
     trace = parse_trace(text, "log")
     assert [job.id for job in trace.jobs] == ["z"]
-    assert trace.skipped == tuple(SkippedRow(line, reason) for line, (_, reason) in enumerate(log, start=2))
+    assert trace.skipped == tuple(
+        SkippedRow(line, reason, reason in {"never started", "ran for 0 seconds", "asks for no GPU"})
+        for line, (_, reason) in enumerate(log, start=2)
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,8 +108,8 @@ def test_helios_gives_gpu_jobs_with_their_virtual_cluster() -> None:
         TraceJob("1", 60.0, scale_factor=8, duration_seconds=600.0, entity="vc1", user="u1", status="COMPLETED"),
     )
     assert trace.skipped == (
-        SkippedRow(3, "asks for no GPU"),
-        SkippedRow(4, "ran for 0 seconds"),
+        SkippedRow(3, "asks for no GPU", True),
+        SkippedRow(4, "ran for 0 seconds", True),
         SkippedRow(6, "submit_time: '01/04/2020' given, expected a time as in 2020-04-01 00:00:13"),
     )
 
@@ -145,8 +148,8 @@ def test_pai_counts_percent_of_gpus_with_and_without_a_header() -> None:
             ),
         )
         assert trace.skipped == (
-            SkippedRow(4 + offset, "asks for no GPU"),
-            SkippedRow(5 + offset, "without a start or an end, so how long it runs is not known"),
+            SkippedRow(4 + offset, "asks for no GPU", True),
+            SkippedRow(5 + offset, "without a start or an end, so how long it runs is not known", True),
             SkippedRow(6 + offset, "ended no later than it started"),
         )
 

@@ -22,7 +22,7 @@ def test_plain_rows_come_in_order_and_those_that_cannot_be_used_are_told() -> No
     assert math.isnan(trace.seconds[0])
     assert trace.seconds[1] == 0.5
     assert [(row.line, row.reason.partition(":")[0]) for row in trace.skipped] == [(4, "seconds"), (5, "workflow")]
-    assert "2 requests for 2 models or workflows; 2 rows skipped, the first (line 4)" in trace.summary()
+    assert "2 requests for 2 models or workflows; 2 rows cannot be read: 1 × seconds: " in trace.summary()
 
 
 @pytest.mark.parametrize(

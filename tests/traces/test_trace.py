@@ -52,11 +52,17 @@ def test_the_summary_counts_every_row_left_out() -> None:
     jobs = (JOB, TraceJob("b", 5400.0))
     assert Trace(jobs[:1], "x", "f").summary() == "f: 1 job arriving over 0.0 h (x)"
     assert Trace(jobs, "x", "f", (SkippedRow(3, "bad"),)).summary() == (
-        "f: 2 jobs arriving over 1.5 h (x); 1 row skipped: 1 × bad (first at line 3)"
+        "f: 2 jobs arriving over 1.5 h (x); 1 row cannot be read: 1 × bad (first at line 3)"
+    )
+    assert (
+        Trace(jobs, "x", "f", (SkippedRow(3, "bad"), SkippedRow(4, "idle", True)))
+        .summary()
+        .endswith("; 1 row left out: 1 × idle (first at line 4); 1 row cannot be read: 1 × bad (first at line 3)")
     )
     rows = [SkippedRow(line, reason) for line, reason in enumerate("abbcccdde", start=2)]
     trace = Trace(jobs, "x", "f", tuple(rows))
     assert dict(trace.skipped_by_reason) == {"c": 3, "b": 2, "d": 2, "a": 1, "e": 1}
     assert trace.summary().endswith(
-        "9 rows skipped: 3 × c (first at line 5); 2 × b (first at line 3); 2 × d (first at line 8); 2 for other reasons"
+        "9 rows cannot be read: 3 × c (first at line 5); 2 × b (first at line 3); 2 × d (first at line 8); "
+        "2 for other reasons"
     )

@@ -37,7 +37,7 @@ def jobs_of(
 def _read(file: str, options: Mapping[str, Any]) -> JobDescription:
     from fairway.jobs.description import job_of, parse_job
 
-    text, source = read_given(file)
+    text, source = read_given(file, "a job file")
     job = parse_job(text, source)
     if not options:
         return job

@@ -35,6 +35,27 @@ Report = Annotated[
         rich_help_panel="Results",
     ),
 ]
+JobsTo = Annotated[
+    str | None,
+    typer.Option(
+        "--jobs",
+        metavar="FILE.csv|.parquet",
+        help="Write a table with a row for each job: wait, run, preemptions, accelerator seconds by type, cost, rho, "
+        "team.",
+        show_default=False,
+        rich_help_panel="Results",
+    ),
+]
+RequestsTo = Annotated[
+    str | None,
+    typer.Option(
+        "--requests-to",
+        metavar="FILE.csv|.parquet",
+        help="Write a table with a row for each request: latency, wait, slowdown, in time or not, cost.",
+        show_default=False,
+        rich_help_panel="Results",
+    ),
+]
 Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", help="Print results and errors only.", rich_help_panel="Results"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairway.cli.output import STDOUT, write_json
-from fairway.cli.simulate_options import JsonTo, Processes, Quiet, Report
+from fairway.cli.simulate_options import JsonTo, Processes, Quiet, Report, RequestsTo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -248,6 +248,7 @@ def serving(
     processes: Processes = None,
     json_to: JsonTo = None,
     report: Report = None,
+    requests_to: RequestsTo = None,
     quiet: Quiet = False,
 ) -> None:
     """Run requests for workflows under one or more schedulers, and compare.
@@ -269,7 +270,7 @@ def serving(
     from fairway.cli.simulate_serving_plan import plan_of
     from fairway.cli.simulate_training_options import check_outputs
 
-    check_outputs(json_to, report)
+    check_outputs(json_to, report, requests_to=requests_to)
     plan = plan_of(
         ServingExperiment(
             scenario=scenario,
@@ -320,6 +321,12 @@ def serving(
         from fairway.report.serving_page import write_serving_page
 
         write_serving_page(records, report, command=plan.experiment.command())
+    if requests_to is not None:
+        from fairway.report.serving_metrics import seed_of
+        from fairway.report.tables import stacked, write_table
+
+        rows = (({"scheduler": each.scheduler, "seed": seed_of(each)}, each.requests.table()) for each in records)
+        write_table(stacked(rows), requests_to)
     if json_to != STDOUT:
         from rich.console import Console
 

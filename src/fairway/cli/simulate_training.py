@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairway.cli.output import STDOUT, write_json
-from fairway.cli.simulate_options import JsonTo, Processes, Quiet, Report
+from fairway.cli.simulate_options import JobsTo, JsonTo, Processes, Quiet, Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,14 +52,51 @@ def training(
         typer.Option(
             "--format",
             metavar="NAME",
-            help="The trace's format: gavel, philly, helios, openb, pollux, pai, swf, or your reader as module:Class. "
-            "Found by content otherwise.",
+            help="The trace's format: gavel, philly, helios, openb, pollux, pai, swf, csv, or a reader of your own as "
+            "module:Class. Found by content otherwise.",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEANING=COLUMN,...",
+            help="Which column of a CSV means what: [bold]arrival=submit_time,duration=run_time,gpus=num_gpus[/bold]; "
+            "also start, end, steps, id, type, weight, slo, team, user, accelerators, status.",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ] = None,
+    speed_up: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Let the jobs of a trace come so many times as fast.",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ] = None,
+    fraction: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Keep this part of the jobs of a trace, drawn with the seed.",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ] = None,
+    replicate: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Let every job of a trace come so many times.",
             show_default=False,
             rich_help_panel="What to run",
         ),
     ] = None,
     generate: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="KEY=VALUE,...",
             help="Generated jobs instead of a trace: [bold]jobs=500,rate=4.0,multi-gpu[/bold] (rate per hour).",
@@ -141,6 +178,7 @@ def training(
     processes: Processes = None,
     json_to: JsonTo = None,
     report: Report = None,
+    jobs_to: JobsTo = None,
     quiet: Quiet = False,
 ) -> None:
     """Run training jobs under one or more policies, and compare.
@@ -149,19 +187,27 @@ def training(
 
     fairway simulate training --trace jobs.tsv --cluster v100=8,k80=16 -p fifo
 
+    fairway simulate training --trace ours.csv --columns arrival=submitted,duration=seconds
+    --fraction 0.1 --speed-up 4 --cluster v100=8 -p fifo -p my_module:MyPolicy
+
     fairway simulate training --generate jobs=200,rate=4 --cluster cluster.yaml
     -p max-min-fairness:agnostic -p max-min-fairness --report report.html
+
+    fairway simulate training --generate jobs=500,rate=4 --cluster v100=36 -p fifo --jobs jobs.csv
 
     fairway simulate training --generate rate=4 --window 400:500 --seed 0 --seed 1
     --cluster v100=36,p100=36,k80=36 -p makespan --json -
     """
     from fairway.cli import simulate_training_options as options
 
-    options.check_outputs(json_to, report)
+    options.check_outputs(json_to, report, jobs=jobs_to)
     asked = options.TrainingOptionsGiven(
         trace=trace,
-        format=format_,
-        generate=generate,
+        format=options.format_of(format_, columns),
+        generate=options.one_of("--generate", generate),
+        speed_up=speed_up,
+        fraction=fraction,
+        replicate=replicate,
         profiles=profiles,
         cluster=cluster,
         policies=tuple(policy),
@@ -198,6 +244,12 @@ def training(
         from fairway.report.training_page import write_page
 
         write_page(records, report, command=asked.command())
+    if jobs_to is not None:
+        from fairway.report.tables import stacked, write_table
+        from fairway.report.training_metrics import seed_of
+
+        rows = (({"policy": each.policy, "seed": seed_of(each)}, each.jobs.table()) for each in records)
+        write_table(stacked(rows), jobs_to)
     if json_to != STDOUT:
         from rich.console import Console
 

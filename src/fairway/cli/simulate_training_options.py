@@ -26,11 +26,12 @@ from fairway.errors import InputError
 from fairway.jobs import Entity
 from fairway.options import nearest
 from fairway.profiles import catalog
+from fairway.report.tables import check_table_file
 from fairway.sim.comparison import Run
 from fairway.sim.profiling import ProfiledPartners, Profiling
 from fairway.sim.submissions import TrainingOptions
 from fairway.sim.workload import Workload
-from fairway.traces import GeneratorOptions, Trace, parse_generate
+from fairway.traces import GeneratorOptions, Scaling, Trace, parse_generate
 
 BUILTIN = "builtin"
 _TEAMS_IN_AN_ERROR = 10
@@ -48,6 +49,9 @@ class TrainingOptionsGiven:
     trace: str | None = None
     format: str | None = None
     generate: str | None = None
+    speed_up: float | None = None
+    fraction: float | None = None
+    replicate: int | None = None
     profiles: str = BUILTIN
     seeds: tuple[int, ...] = ()
     round_seconds: float = 360.0
@@ -60,12 +64,27 @@ class TrainingOptionsGiven:
     processes: int | None = None
     keep_leases: bool = False
 
+    def scaling(self) -> Scaling:
+        """What becomes of the load of a trace."""
+        given = {"speed_up": self.speed_up, "fraction": self.fraction, "replicate": self.replicate}
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if chosen and self.generate is not None:
+            option = next(iter(chosen)).replace("_", "-")
+            raise InputError(f"--{option}: given with --generate, whose load is its rate; change rate or jobs there")
+        try:
+            return Scaling(**chosen)
+        except InputError as error:
+            raise InputError(f"--{error}") from None
+
     def settings(self) -> dict[str, Any]:
         """All that is needed to repeat the runs but the policy and the seed, by the names of the options."""
         given = {
             "trace": self.trace,
             "format": self.format,
             "generate": self.generate,
+            "speed-up": self.speed_up,
+            "fraction": self.fraction,
+            "replicate": self.replicate,
             "profiles": self.profiles,
             "cluster": self.cluster,
             "round-seconds": self.round_seconds,
@@ -82,7 +101,7 @@ class TrainingOptionsGiven:
         """The command that repeats all runs."""
         words = ["fairway", "simulate", "training"]
         for name, value in self.settings().items():
-            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else value]
+            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
         for policy in self.policies:
             words += ["--policy", policy]
         for seed in self.seeds:
@@ -117,13 +136,22 @@ def plan_of(asked: TrainingOptionsGiven) -> Plan:
     teams = {} if asked.teams is None else teams_of(asked.teams)
     generator = _generator(asked, window)
     cluster = catalog.priced(read_cluster(asked.cluster))
-    workload = Workload(asked.trace, asked.format, generator, None if asked.profiles == BUILTIN else asked.profiles)
+    workload = Workload(
+        asked.trace,
+        asked.format,
+        generator,
+        None if asked.profiles == BUILTIN else asked.profiles,
+        scaling=asked.scaling(),
+    )
     if profiling is not None:  # refuses a table without enough references, or without any pairs at all
         ProfiledPartners(workload.table(), profiling, seed=0)
     workload.table()
     trace = workload.read_trace()
     notes = [trace.summary()] if trace is not None else []
     jobs = _number_of_jobs(trace, generator)
+    if trace is not None and jobs is not None and not workload.scaling.changes_nothing:
+        jobs = workload.scaling.jobs_of(jobs)
+        notes.append(f"load: {jobs} jobs of the trace, {workload.scaling.words()}")
     _check_window(window, jobs, asked.trace or "--generate")
     entities = _entities(teams, trace)
     if teams and not _has_teams(trace):
@@ -132,7 +160,11 @@ def plan_of(asked: TrainingOptionsGiven) -> Plan:
     _check_jobs(workload, cluster)
     runs, labels = [], []
     for seed in asked.seeds or (generator.seed if generator else 0,):
-        seeded = replace(workload, generator=_seeded(generator, asked.generate, seed))
+        seeded = replace(
+            workload,
+            generator=_seeded(generator, asked.generate, seed),
+            scaling=replace(workload.scaling, seed=seed),
+        )
         options = TrainingOptions(
             round_seconds=asked.round_seconds,
             restart_seconds=asked.restart_seconds,
@@ -158,16 +190,42 @@ def plan_of(asked: TrainingOptionsGiven) -> Plan:
     return Plan(tuple(runs), tuple(labels), total, tuple(notes))
 
 
-def check_outputs(json_to: str | None, report: str | None) -> None:
+def format_of(format: str | None, columns: str | None) -> str | None:  # noqa: A002
+    """The format of a trace, where its columns may be named instead."""
+    if columns is None:
+        return format
+    if format not in {None, "csv"}:
+        raise InputError(
+            f"--columns: given with --format {format}, which has columns of its own; leave out one of them"
+        )
+    return f"csv:{columns}"
+
+
+def one_of(option: str, given: Sequence[str] | None) -> str | None:
+    """The value of an option that may be given once."""
+    if given and len(given) > 1:
+        raise InputError(f"{option}: given {len(given)} times; give it once, or compare loads by fairway sweep")
+    return given[0] if given else None
+
+
+def check_outputs(json_to: str | None, report: str | None, **tables: str | None) -> None:
     """Refuse files that cannot be written, before hours are spent on what should go there."""
     if report == STDOUT:
         raise InputError("--report: '-' given, expected the name of a file, as in report.html")
-    files = {name: file for name, file in (("--json", json_to), ("--report", report)) if file not in {None, STDOUT}}
-    for name, file in files.items():
-        assert file is not None
+    given = {"--json": json_to, "--report": report}
+    for word, table in tables.items():
+        option = f"--{word.replace('_', '-')}"
+        given[option] = table
+        if table is not None:
+            check_table_file(option, table)
+    taken: dict[str, str] = {}
+    for name, file in given.items():
+        if file is None or (file == STDOUT and name == "--json"):
+            continue
         _check_writable(name, Path(os.path.realpath(file)), file)
-    if len(files) == 2 and os.path.realpath(json_to or "") == os.path.realpath(report or ""):
-        raise InputError(f"--json and --report both go to {report}; name two files")
+        other = taken.setdefault(os.path.realpath(file), name)
+        if other != name:
+            raise InputError(f"{other} and {name} both go to {file}; name two files")
 
 
 def _check_writable(option: str, path: Path, given: str) -> None:

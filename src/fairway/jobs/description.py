@@ -112,7 +112,10 @@ def _deadline(given: object) -> float | datetime:
         except ValueError:
             raise InputError(f"'{given}' given, expected a time such as '2027-01-31T18:00+01:00'") from None
     if not isinstance(time, datetime):
-        return seconds_of(given)
+        try:
+            return seconds_of(given)
+        except InputError as error:
+            raise InputError(f"{error}; or a time with its zone, such as '2027-01-31T18:00+01:00'") from None
     if time.tzinfo is None:
         raise InputError(f"'{given}' given without a time zone; add one, as in '{given}+00:00' or '{given}Z'")
     try:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from fairway.report.left_out import rows_left_out
 from fairway.report.serving_metrics import ServingSummary
 from fairway.report.training_comparison import NOTHING, digits
 
@@ -137,9 +138,7 @@ class ServingComparison:
                     notes.append(f"{name}: {run['completed']} of {run['requests']} requests completed; {reasons}.")
                 if run["retried"]:
                     notes.append(f"{name}: {run['retried']} requests had to ask another worker.")
-        skipped = max((run["skipped_rows"] for row in self.rows for run in row.runs), default=0)
-        if skipped:
-            notes.append(f"{skipped} rows of the trace could not be used and are left out.")
+        notes += rows_left_out(run for row in self.rows for run in row.runs)
         return notes
 
 

@@ -76,6 +76,7 @@ class ServingSummary(TaskNumbers):
     events: int
     wall_seconds: float
     skipped_rows: int
+    unreadable_rows: int
     settings: dict[str, Any]
 
 
@@ -113,6 +114,7 @@ def summarize_serving(record: ServingRecord) -> ServingSummary:
         "events": record.events,
         "wall_seconds": record.wall_seconds,
         "skipped_rows": record.skipped_rows,
+        "unreadable_rows": record.unreadable_rows,
         "settings": plain(record.settings),
     }
 

@@ -6,13 +6,15 @@ Times are seconds since the start of the run, NaN where something did not happen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+
+from fairway.report.tables import Tabular
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -42,8 +44,8 @@ class WorkflowFacts:
 
 
 @dataclass(frozen=True, eq=False)
-class RequestColumns:
-    """One entry per request, in order of arrival; `workflow` numbers the record's workflows.
+class RequestColumns(Tabular):
+    """One entry per request, in order of arrival; `workflow` numbers the record's workflows, whose facts are `of`.
 
     `asked` is how many workers its client asked: more than one if the first was lost. `counted` marks the requests that
     the averages are over. `cost` is its part of the bills of its tasks, in dollars; None where use has no price.
@@ -56,9 +58,34 @@ class RequestColumns:
     asked: IntArray
     counted: BoolArray
     cost: FloatArray | None = None
+    of: tuple[WorkflowFacts, ...] = ()
 
     def __len__(self) -> int:
         return len(self.arrival)
+
+    def table(self) -> dict[str, Sequence[Any]]:
+        """One row per request; times are seconds, and empty where a request was not answered."""
+        done = self.outcome == RequestOutcome.COMPLETED
+        latency = np.where(done, self.finish - self.arrival, np.nan)
+        numbers = self.workflow.tolist()
+        columns: dict[str, Sequence[Any]] = {
+            "request": list(range(len(self))),
+            "workflow": [self.of[number].name if self.of else number for number in numbers],
+            "outcome": [RequestOutcome(each).name.lower() for each in self.outcome.tolist()],
+            "counted": self.counted.tolist(),
+            "arrival": self.arrival.tolist(),
+            "finish": np.where(done, self.finish, np.nan).tolist(),
+            "latency": latency.tolist(),
+            "asked": self.asked.tolist(),
+            "cost_dollars": (np.full(len(self), np.nan) if self.cost is None else self.cost).tolist(),
+        }
+        if self.of:
+            bound = np.array([each.lower_bound_seconds for each in self.of])[self.workflow]
+            slo = np.array([each.slo_seconds for each in self.of])[self.workflow]
+            columns["wait"] = (latency - bound).tolist()
+            columns["slowdown"] = (latency / np.where(bound > 0, bound, np.nan)).tolist()
+            columns["in_time"] = [bool(late <= 0) if ok else None for late, ok in zip(latency - slo, done, strict=True)]
+        return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,6 +221,7 @@ class ServingRecord:
     power: Power = Power()
     dollars_per_hour: float | None = None
     skipped_rows: int = 0
+    unreadable_rows: int = 0
     refusals: tuple[str, ...] = ()
     window: tuple[float, float] | None = None
     noise: float | None = None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from fairway.report.left_out import rows_left_out
 from fairway.report.training_metrics import RunSummary
 
 Kind = Literal["seconds", "percent", "number", "dollars"]
@@ -157,9 +158,7 @@ def shortfalls(comparison: Comparison) -> list[str]:
             ]
             if parts:
                 notes.append(f"{name}: {run['completed']} of {run['jobs']} jobs completed; {', '.join(parts)}.")
-    skipped = max((run["skipped_rows"] for row in comparison.rows for run in row.runs), default=0)
-    if skipped:
-        notes.append(f"{skipped} rows of the trace could not be read and are left out.")
+    notes += rows_left_out(run for row in comparison.rows for run in row.runs)
     return notes
 
 

@@ -73,6 +73,7 @@ class RunSummary(TypedDict):
     rho: MeanAndMax
     slo_violations: int | None
     skipped_rows: int
+    unreadable_rows: int
     wall_seconds: float
     teams: dict[str, GroupSummary]
     weights: dict[str, GroupSummary]
@@ -106,6 +107,7 @@ def summarize(record: TrainingRecord) -> RunSummary:
         "rho": _mean_and_max(finish_time_fairness(record, counted)),
         "slo_violations": _slo_violations(record),
         "skipped_rows": record.skipped_rows,
+        "unreadable_rows": record.unreadable_rows,
         "wall_seconds": record.wall_seconds,
         "teams": _by_team(record),
         "weights": _by_weight(record),

@@ -6,7 +6,7 @@ Times are seconds since the start of the run, NaN where something did not happen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.cluster import Cluster
+from fairway.report.tables import Tabular
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -32,11 +33,13 @@ class Outcome(IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class JobColumns:
-    """One entry per job, in order of arrival.
+class JobColumns(Tabular):
+    """One entry per job, in order of arrival; `to_polars`, `to_pandas` and `to_csv` make a table of them.
 
     `isolated_seconds` is the time that the work done takes on an equal share of the cluster, with as many jobs present
     as there were at each moment (C_m of finish-time fairness); `counted` marks the jobs that the averages are over.
+    `run_seconds` is how long each held workers, and `held_seconds` has a row of accelerator seconds for each job, by
+    the `types` of the cluster, where two jobs that share count half each; None where that was not written down.
     """
 
     ids: tuple[str, ...]
@@ -53,9 +56,41 @@ class JobColumns:
     preemptions: IntArray
     outcome: IntArray
     counted: BoolArray
+    types: tuple[str, ...] = ()
+    run_seconds: FloatArray | None = None
+    held_seconds: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def table(self) -> dict[str, Sequence[Any]]:
+        """One row per job; times are seconds, and empty where a job has not completed."""
+        done = self.outcome == Outcome.COMPLETED
+        jct = np.where(done, self.finish - self.arrival, np.nan)
+        run = np.full(len(self), np.nan) if self.run_seconds is None else self.run_seconds
+        isolated = np.where(self.isolated_seconds > 0, self.isolated_seconds, np.nan)
+        columns: dict[str, Sequence[Any]] = {
+            "id": self.ids,
+            "team": self.entities,
+            "type": self.job_types,
+            "workers": self.scale_factor.tolist(),
+            "weight": self.weight.tolist(),
+            "outcome": [Outcome(each).name.lower() for each in self.outcome.tolist()],
+            "counted": self.counted.tolist(),
+            "arrival": self.arrival.tolist(),
+            "start": self.start.tolist(),
+            "finish": np.where(done, self.finish, np.nan).tolist(),
+            "deadline": self.deadline.tolist(),
+            "jct": jct.tolist(),
+            "wait": np.where(done, jct - run, np.nan).tolist(),
+            "run": run.tolist(),
+            "preemptions": self.preemptions.tolist(),
+            "rho": (jct / isolated).tolist(),
+            "cost_dollars": self.cost_dollars.tolist(),
+        }
+        for column, name in enumerate(self.types if self.held_seconds is not None else ()):
+            columns[f"{name}_seconds"] = self.held_seconds[:, column].tolist()  # type: ignore[index]
+        return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,3 +142,4 @@ class TrainingRecord:
     leases_granted: int
     wall_seconds: float
     skipped_rows: int = 0
+    unreadable_rows: int = 0

@@ -80,7 +80,9 @@ class Run:
             progress=progress,
         )
         trace = self.workload.read_trace()
-        return replace(record, skipped_rows=len(trace.skipped)) if trace is not None else record
+        if trace is None:
+            return record
+        return replace(record, skipped_rows=len(trace.skipped), unreadable_rows=trace.unreadable)
 
 
 class Watcher:

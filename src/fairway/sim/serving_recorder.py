@@ -213,19 +213,20 @@ class ServingRecorder:
             counted[: int(discard * len(arrivals))] = False
         else:
             counted &= (arrivals.time >= window[0]) & (arrivals.time < window[1])
+        facts = tuple(
+            WorkflowFacts(
+                workflow.name,
+                workflow.critical_path().seconds,
+                slo_scale * scenario.slo_of(workflow),
+                tuple(stage.name for stage in workflow.stages),
+                tuple(stage for stage, before in enumerate(workflow.predecessors) if not before),
+            )
+            for workflow in scenario.workflows
+        )
         return ServingRecord(
             scheduler=scheduler,
             settings=settings,
-            workflows=tuple(
-                WorkflowFacts(
-                    workflow.name,
-                    workflow.critical_path().seconds,
-                    slo_scale * scenario.slo_of(workflow),
-                    tuple(stage.name for stage in workflow.stages),
-                    tuple(stage for stage, before in enumerate(workflow.predecessors) if not before),
-                )
-                for workflow in scenario.workflows
-            ),
+            workflows=facts,
             models=tuple(model.name for model in fleet.models),
             requests=RequestColumns(
                 arrival=arrivals.time,
@@ -235,6 +236,7 @@ class ServingRecorder:
                 asked=np.array(self.asked, dtype=np.int64),
                 counted=counted,
                 cost=None if self.cost is None else np.array(self.cost),
+                of=facts,
             ),
             workers=WorkerColumns(
                 names=tuple(worker.name for worker in fleet.workers),

@@ -19,6 +19,7 @@ import numpy as np
 from fairway.compat.navigator.run import is_compat, simulate_navigator
 from fairway.engine.serving.schedule import AnySchedule, schedule_of
 from fairway.errors import InputError
+from fairway.magnitudes import FACTORS
 from fairway.options import nearest
 from fairway.report.serving_record import ServingRecord
 from fairway.sim import arrivals as draw
@@ -92,8 +93,7 @@ class ServingWorkload:
             return _replay(trace, number, scenario, self.rate, seed)
         if number < 1:
             raise InputError(f"--requests: {number} given, expected a whole number of at least 1")
-        if not (np.isfinite(rate) and rate > 0):
-            raise InputError(f"--rate: {rate} given, expected requests per second above 0")
+        _check_rate(rate)
         match = _GAMMA.fullmatch(self.arrivals)
         if match:
             return draw.gamma(number, rate, _variation(match[1]), shares, seed)
@@ -193,7 +193,11 @@ class ServingRun:
         arrivals = workload.make_arrivals(scenario, self.options.seed)
         record = simulate_serving(scenario, arrivals, self.scheduler, self.options, **told)  # type: ignore[arg-type]
         trace = workload.read_trace()
-        return record if trace is None else replace(record, skipped_rows=len(trace.skipped))
+        return (
+            record
+            if trace is None
+            else replace(record, skipped_rows=len(trace.skipped), unreadable_rows=trace.unreadable)
+        )
 
 
 @cache
@@ -211,8 +215,18 @@ def _scenario(name: str) -> Scenario:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise InputError(f"{name}: cannot be read: {error.strerror or error}; name a scenario file") from None
+        raise InputError(
+            f"{name}: cannot be read: {error.strerror or error}; name a scenario file, or one of "
+            f"{', '.join((*SCENARIOS, ESG_APPS, TRACE_MODELS))}"
+        ) from None
     return parse_scenario(text, name)
+
+
+def _check_rate(rate: float) -> None:
+    try:
+        FACTORS.above_zero(rate)
+    except InputError as error:
+        raise InputError(f"--rate: {error} requests per second") from None
 
 
 def _variation(text: str) -> float:
@@ -229,8 +243,8 @@ def _variation(text: str) -> float:
 
 def _replay(trace: RequestTrace, number: int, scenario: Scenario, rate: float | None, seed: int) -> Arrivals:
     """The requests of a trace: for the workflows that it names or, where it names others, for one after another."""
-    if rate is not None and not (np.isfinite(rate) and rate > 0):
-        raise InputError(f"--rate: {rate} given, expected requests per second above 0")
+    if rate is not None:
+        _check_rate(rate)
     if number < 1:
         raise InputError(f"--requests: {number} given, expected a whole number of at least 1")
     names = {workflow.name: position for position, workflow in enumerate(scenario.workflows)}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from fairway.cluster import Cluster
 from fairway.jobs import Job
-from fairway.report.training_record import JobColumns, LeaseColumns, Outcome, Timeline, TrainingRecord
+from fairway.report.training_record import FloatArray, JobColumns, LeaseColumns, Outcome, Timeline, TrainingRecord
 
 
 @dataclass(slots=True)
@@ -26,6 +26,8 @@ class JobRow:
     isolated_seconds: float = np.nan
     cost_dollars: float = 0.0
     preemptions: int = 0
+    run_seconds: float = 0.0
+    held: dict[int, float] = field(default_factory=dict)
     outcome: Outcome = Outcome.UNFINISHED
 
 
@@ -38,6 +40,7 @@ class Recorder:
         self.jobs: list[JobRow] = []
         self.busy_seconds = np.zeros(types)
         self.leases_granted = 0
+        self._counts_leases = False
         self._leases: list[tuple[int, int, int, float, float, float, float]] = []
         self._workers: list[int] = []
         self._offsets = [0]
@@ -62,7 +65,12 @@ class Recorder:
         steps: tuple[float, ...],
     ) -> None:
         """A lease has ended: count its time, and keep it if leases are kept."""
-        self.busy_seconds[column] += (end - start) * len(workers)
+        seconds = (end - start) * len(workers)
+        self.busy_seconds[column] += seconds
+        for member in members:
+            member.run_seconds += end - start
+            member.held[column] = member.held.get(column, 0.0) + seconds / len(members)
+        self._counts_leases = True
         if self._keep:
             self.keep_lease(members, column, workers, start, end, steps)
 
@@ -88,6 +96,13 @@ class Recorder:
         self._waiting.append(waiting)
         self._running.append(running)
         self._busy.append(busy)
+
+    def _held_seconds(self) -> FloatArray:
+        held = np.zeros((len(self.jobs), self._types))
+        for number, row in enumerate(self.jobs):
+            for column, seconds in row.held.items():
+                held[number, column] = seconds
+        return held
 
     def record(
         self,
@@ -121,6 +136,9 @@ class Recorder:
             preemptions=np.array([row.preemptions for row in rows], dtype=np.int64),
             outcome=np.array([row.outcome for row in rows], dtype=np.int64),
             counted=counted,
+            types=cluster.types,
+            run_seconds=np.array([row.run_seconds for row in rows]) if self._counts_leases else None,
+            held_seconds=self._held_seconds() if self._counts_leases else None,
         )
         columns = np.array(self._leases, dtype=float).reshape(len(self._leases), 7).T
         leases = LeaseColumns(

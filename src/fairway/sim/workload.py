@@ -21,7 +21,7 @@ from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.profiles import ThroughputTable, catalog, read_table
 from fairway.sim.submissions import Submission
-from fairway.traces import GeneratorOptions, Trace, TraceJob, generate, read_trace
+from fairway.traces import UNSCALED, GeneratorOptions, Scaling, Trace, TraceJob, generate, read_trace
 
 REFERENCE = "v100"
 """The accelerator type on which a trace counts durations, unless it says otherwise; the same as the generator's."""
@@ -33,7 +33,8 @@ Stamp = tuple[int, ...]
 class Workload:
     """Where jobs come from, in a form that is small enough to be handed to another process.
 
-    They are those of a trace file or, without one, those of the generator. `profiles` is a file of rates, None the
+    They are those of a trace file, under the load that `scaling` makes of it, or, without one, those of the generator.
+    `profiles` is a file of rates, None the
     built-in catalog. The jobs are dealt in turn to the `teams`, if there are any.
     """
 
@@ -42,6 +43,7 @@ class Workload:
     generator: GeneratorOptions | None = None
     profiles: str | None = None
     teams: tuple[str, ...] = ()
+    scaling: Scaling = UNSCALED
 
     def __post_init__(self) -> None:
         if (self.trace is None) == (self.generator is None):
@@ -59,7 +61,7 @@ class Workload:
         """The jobs one by one, in order of arrival, with their rates on this cluster."""
         table, trace = self.table(), self.read_trace()
         if trace is not None:
-            jobs: Iterable[TraceJob] = trace.jobs
+            jobs: Iterable[TraceJob] = self.scaling.applied(trace).jobs
         else:
             assert self.generator is not None  # as __post_init__ saw
             jobs = generate(self.generator, table)

@@ -15,7 +15,8 @@ from typing import Protocol, runtime_checkable
 
 from fairway.errors import InputError
 from fairway.parts import Parts
-from fairway.traces import gavel, helios, openb, pai, philly, pollux, swf
+from fairway.traces import csv_columns, gavel, helios, openb, pai, philly, pollux, swf
+from fairway.traces.csv_columns import CsvColumns
 from fairway.traces.text import read_text
 from fairway.traces.trace import Trace
 
@@ -65,7 +66,10 @@ FORMATS: Mapping[str, TraceFormat] = MappingProxyType(
     }
 )
 
-READER_PARTS: Parts[TraceReader] = Parts("trace format", "fairway.traces", TraceReader, FORMATS)
+READERS: Mapping[str, Callable[..., TraceReader]] = MappingProxyType({**FORMATS, csv_columns.NAME: CsvColumns})
+"""The formats, and what reads a CSV whose columns are named."""
+
+READER_PARTS: Parts[TraceReader] = Parts("trace format", "fairway.traces", TraceReader, READERS)
 
 
 def read_trace(path: Path | str, format: str | TraceReader | None = None) -> Trace:  # noqa: A002
@@ -80,7 +84,7 @@ def parse_trace(text: str, name: str, format: str | TraceReader | None = None) -
     if not text.strip():
         raise InputError(f"{name}: empty, expected a trace")
     head = text[:_HEAD_CHARACTERS]
-    readers: dict[str, TraceReader] = dict(FORMATS)
+    readers: dict[str, TraceReader] = {**FORMATS, csv_columns.NAME: CsvColumns()}
     for reader in readers.values():
         if reader.recognises(head):
             return reader.read(text, name)

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from fairway.errors import InputError
+from fairway.magnitudes import FACTORS
 
 _SWITCHES = {"multi-gpu": "multi_gpu", "multi-priority": "multi_priority", "slos": "slos"}
 _VALUES = ("jobs", "rate", "lam", "duration", "reference", "seed")
@@ -36,8 +37,11 @@ class GeneratorOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.mean_gap_seconds) and self.mean_gap_seconds >= 0):
-            raise InputError(f"generate: lam={self.mean_gap_seconds} given, expected seconds of at least 0")
+        if not (self.mean_gap_seconds >= 0 and self.mean_gap_seconds <= 3600 / FACTORS.least):
+            raise InputError(
+                f"generate: lam={self.mean_gap_seconds} given, expected seconds of at least 0 and up to "
+                f"{3600 / FACTORS.least:g}"
+            )
         if self.jobs is not None and self.jobs < 1:
             raise InputError(f"generate: jobs={self.jobs} given, expected a whole number of at least 1")
         if self.jobs is None and self.mean_gap_seconds == 0:
@@ -80,10 +84,13 @@ def _mean_gap(values: dict[str, str]) -> float:
     if "lam" in values:
         return _number("lam", values["lam"])
     rate = _number("rate", values["rate"])
-    gap = 3600 / rate if rate > 0 else math.inf
-    if not math.isfinite(gap):
-        raise InputError(f"generate: rate={values['rate']} given, expected jobs per hour above 0")
-    return gap
+    try:
+        return 3600 / FACTORS.above_zero(rate)
+    except InputError:
+        raise InputError(
+            f"generate: rate={values['rate']} given, expected jobs per hour above 0, from {FACTORS}; lam=0 lets all "
+            "jobs arrive at once"
+        ) from None
 
 
 def _expected(key: str) -> str:

@@ -6,7 +6,6 @@ that never ran, are skipped.
 
 from __future__ import annotations
 
-from fairway.errors import InputError
 from fairway.traces.rows import (
     NO_GPU,
     Cells,
@@ -18,7 +17,7 @@ from fairway.traces.rows import (
     timestamp,
     whole_number_in,
 )
-from fairway.traces.trace import Trace, TraceJob
+from fairway.traces.trace import LeftOutError, Trace, TraceJob
 
 NAME = "helios"
 
@@ -38,10 +37,10 @@ def read(text: str, name: str) -> Trace:
 def _job(cells: Cells) -> TraceJob:
     gpus = whole_number_in(cells, "gpu_num", at_least=0)
     if gpus == 0:
-        raise InputError(NO_GPU)
+        raise LeftOutError(NO_GPU)
     duration = number_in(cells, "duration", at_least=0)
     if duration == 0:
-        raise InputError("ran for 0 seconds")
+        raise LeftOutError("ran for 0 seconds")
     return TraceJob(
         id=text_in(cells, "job_id"),
         arrival=timestamp(text_in(cells, "submit_time"), "submit_time"),

@@ -28,7 +28,7 @@ from fairway.traces.rows import (
     whole_number_in,
 )
 from fairway.traces.text import read_text
-from fairway.traces.trace import Trace, TraceJob
+from fairway.traces.trace import LeftOutError, Trace, TraceJob
 
 NAME = "openb"
 
@@ -93,9 +93,9 @@ def read_openb_nodes(path: Path | str) -> GpuNodes:
 def _job(cells: Cells) -> TraceJob:
     gpus = whole_number_in(cells, "num_gpu", at_least=0)
     if gpus == 0:
-        raise InputError(NO_GPU)
+        raise LeftOutError(NO_GPU)
     if optional(cells, "scheduled_time") is None:
-        raise InputError("never scheduled, so how long it would have run is not known")
+        raise LeftOutError("never scheduled, so how long it would have run is not known")
     duration = number_in(cells, "deletion_time") - number_in(cells, "scheduled_time")
     if duration <= 0:
         raise InputError("deleted no later than scheduled")

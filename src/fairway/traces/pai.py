@@ -27,7 +27,7 @@ from fairway.traces.rows import (
     trace_of,
     whole_number_in,
 )
-from fairway.traces.trace import Trace, TraceJob
+from fairway.traces.trace import LeftOutError, Trace, TraceJob
 
 NAME = "pai"
 
@@ -93,9 +93,9 @@ def _rows(text: str, name: str) -> Iterator[tuple[int, str]]:
 
 def _job(cells: Cells) -> TraceJob:
     if optional(cells, "plan_gpu") is None or number_in(cells, "plan_gpu", at_least=0) == 0:
-        raise InputError(NO_GPU)
+        raise LeftOutError(NO_GPU)
     if optional(cells, "start_time") is None or optional(cells, "end_time") is None:
-        raise InputError("without a start or an end, so how long it runs is not known")
+        raise LeftOutError("without a start or an end, so how long it runs is not known")
     start, end = number_in(cells, "start_time", at_least=0), number_in(cells, "end_time")
     if end <= start:
         raise InputError("ended no later than it started")

@@ -13,7 +13,7 @@ from typing import Any
 
 from fairway.errors import InputError
 from fairway.traces.rows import NO_GPU, optional, shown, timestamp, trace_of
-from fairway.traces.trace import Trace, TraceJob
+from fairway.traces.trace import LeftOutError, Trace, TraceJob
 
 NAME = "philly"
 
@@ -68,13 +68,13 @@ def _job(entry: object) -> TraceJob:
         raise InputError(f"{', '.join(missing)} missing")
     attempts = _list(entry["attempts"] or [], "attempts")
     if not attempts:
-        raise InputError("never started")
+        raise LeftOutError("never started")
     duration = sum(_seconds(attempt) for attempt in attempts)
     if duration == 0:
-        raise InputError("ran for 0 seconds")
+        raise LeftOutError("ran for 0 seconds")
     gpus = next(filter(None, map(_gpus, attempts)), 0)
     if gpus == 0:
-        raise InputError(NO_GPU)
+        raise LeftOutError(NO_GPU)
     return TraceJob(
         id=_text(entry, "jobid") or "",
         arrival=_time(entry, "submitted_time"),

@@ -28,7 +28,7 @@ from fairway.traces.rows import (
     timestamp,
 )
 from fairway.traces.text import read_text
-from fairway.traces.trace import SkippedRow
+from fairway.traces.trace import LeftOutError, SkippedRow, skipped_words
 
 _GENAI = ("gmt_create", "exec_time_seconds", "checkpoint_model_version_id")
 _PLAIN = ("arrival_seconds", "workflow")
@@ -54,14 +54,15 @@ class RequestTrace:
         """What is asked for, each once, in order of first appearance."""
         return tuple(dict.fromkeys(self.asks_for))
 
+    @property
+    def unreadable(self) -> int:
+        """How many rows could not be read."""
+        return sum(not row.on_purpose for row in self.skipped)
+
     def summary(self) -> str:
         """What was read, in a line."""
         text = f"{self.source}: {len(self)} requests for {len(self.names)} models or workflows"
-        if self.skipped:
-            text += (
-                f"; {len(self.skipped)} rows skipped, the first (line {self.skipped[0].line}): {self.skipped[0].reason}"
-            )
-        return text
+        return text + skipped_words(self.skipped)
 
 
 def read_requests(path: Path | str) -> RequestTrace:
@@ -90,7 +91,7 @@ def _read(text: str, name: str, needed: tuple[str, ...], row_of: Callable[[Cells
         try:
             rows.append(row_of(named_cells(split_csv(line), columns)))
         except InputError as error:
-            skipped.append(SkippedRow(number, str(error)))
+            skipped.append(SkippedRow.because(number, error))
     if not rows:
         why = f"; the first row: {skipped[0].reason}" if skipped else ""
         raise InputError(f"{name}: no request that can be used{why}")
@@ -104,7 +105,7 @@ def _read(text: str, name: str, needed: tuple[str, ...], row_of: Callable[[Cells
 def _generated(cells: Cells) -> Row:
     seconds = number_in(cells, "exec_time_seconds", at_least=0)
     if seconds == 0:
-        raise InputError("ran for 0 seconds")
+        raise LeftOutError("ran for 0 seconds")
     arrival = timestamp(text_in(cells, "gmt_create"), "gmt_create")
     return arrival, text_in(cells, "checkpoint_model_version_id"), seconds
 

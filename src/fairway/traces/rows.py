@@ -1,7 +1,8 @@
 """The steps that the readers of traces share: rows with their line numbers, cells as values, jobs out of rows.
 
 A reader gives its rows and a function that makes a job of one row. A row on which that function raises an `InputError`
-is skipped for that reason; an error about the whole file is raised by the rows themselves and ends the reading.
+is skipped for that reason, on purpose if it is a `LeftOutError`; an error about the whole file is raised by the rows
+themselves and ends the reading.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def trace_of(
             if job.id in jobs:
                 raise InputError(f"a second job '{shown(job.id)}'")
         except InputError as error:
-            skipped.append(SkippedRow(line, str(error)))
+            skipped.append(SkippedRow.because(line, error))
             continue
         if in_order and job.arrival < latest:
             raise InputError(
@@ -85,12 +86,18 @@ def split_csv(line: str) -> list[str]:
         raise InputError(f"not valid CSV: {error}") from None
 
 
-def csv_rows(text: str, name: str, needed: Sequence[str]) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-    """The lines below a header that has the needed columns, each with its number and the columns of the header."""
+def csv_rows(
+    text: str, name: str, needed: Sequence[str], check: Callable[[Sequence[str]], None] = lambda _: None
+) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    """The lines below a header that has the needed columns, each with its number and the columns of the header.
+
+    `check` may refuse the columns for other reasons.
+    """
     lines = numbered_lines(text)
     number, header = next(lines, (1, ""))
     try:
         columns = tuple(split_csv(header))
+        check(columns)
     except InputError as error:
         raise InputError(f"{name}, line {number}: header: {error}") from None
     missing = [column for column in needed if column not in columns]

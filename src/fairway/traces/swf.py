@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from fairway.errors import InputError
 from fairway.traces.rows import Cells, named_cells, number_in, numbered_lines, trace_of, whole_number_in
-from fairway.traces.trace import Trace, TraceJob
+from fairway.traces.trace import LeftOutError, Trace, TraceJob
 
 NAME = "swf"
 
@@ -79,10 +79,10 @@ def _rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
 def _job(cells: Cells) -> TraceJob:
     status = whole_number_in(cells, "status", at_least=-1)
     if status in _PARTIAL:
-        raise InputError("part of a job that has a line of its own")
+        raise LeftOutError("part of a job that has a line of its own")
     duration = number_in(cells, "run time")
     if duration <= 0:
-        raise InputError("never ran")
+        raise LeftOutError("never ran")
     requested = whole_number_in(cells, "requested processors", at_least=-1)
     processors = requested if requested > 0 else whole_number_in(cells, "allocated processors", at_least=-1)
     if processors <= 0:

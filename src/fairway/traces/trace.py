@@ -1,13 +1,14 @@
-"""What every trace becomes once it is read: jobs in order of arrival, and a record of the rows that could not be used.
+"""What every trace becomes once it is read: jobs in order of arrival, and a record of the rows that gave none.
 
 A job says when it arrives, how many workers it asks for and how long it is: in steps, where the trace names its type,
 or in seconds, where it only tells how long the job ran. Times are seconds. No row is dropped in silence: one that
-cannot be used stands in `skipped` with its line and the reason, and `summary()` counts it.
+gives no job stands in `skipped` with its line and the reason, and `summary()` counts it: those that are left out on
+purpose apart from those that cannot be read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -62,12 +63,44 @@ class TraceJob:
         _check("slo", self.slo, FACTORS)
 
 
+class LeftOutError(InputError):
+    """A row that can be read but is left out on purpose, such as that of a job that never ran."""
+
+
 @dataclass(frozen=True, slots=True)
 class SkippedRow:
-    """A row of the file that gave no job: its line, counted from 1, and why."""
+    """A row of the file that gave no job: its line, counted from 1, and why.
+
+    `on_purpose` says that the row was understood and is not wanted; otherwise it could not be read.
+    """
 
     line: int
     reason: str
+    on_purpose: bool = False
+
+    @classmethod
+    def because(cls, line: int, error: InputError) -> SkippedRow:
+        """The row for which a reader raised this error."""
+        return cls(line, str(error), isinstance(error, LeftOutError))
+
+
+def skipped_words(skipped: Sequence[SkippedRow], reasons: int = 3) -> str:
+    """How many rows were left out and how many could not be read, for which most frequent reasons; "" if none was."""
+    text = ""
+    for on_purpose, what in ((True, "left out"), (False, "cannot be read")):
+        first: dict[str, int] = {}
+        counts: dict[str, int] = {}
+        for row in skipped:
+            if row.on_purpose == on_purpose:
+                first.setdefault(row.reason, row.line)
+                counts[row.reason] = counts.get(row.reason, 0) + 1
+        if counts:
+            ranked = sorted(counts, key=lambda reason: -counts[reason])
+            parts = [f"{counts[reason]} × {reason} (first at line {first[reason]})" for reason in ranked[:reasons]]
+            if len(ranked) > reasons:
+                parts.append(f"{sum(counts[reason] for reason in ranked[reasons:])} for other reasons")
+            text += f"; {_counted(sum(counts.values()), 'row')} {what}: {'; '.join(parts)}"
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +134,12 @@ class Trace:
         """One line: how many jobs over what time, how many rows were left out and for which most frequent reasons."""
         hours = (self.jobs[-1].arrival - self.jobs[0].arrival) / 3600
         text = f"{self.source}: {_counted(len(self.jobs), 'job')} arriving over {hours:.1f} h ({self.format})"
-        if not self.skipped:
-            return text
-        counts = list(self.skipped_by_reason.items())
-        parts = [f"{count} × {reason} (first at line {self._first_line(reason)})" for reason, count in counts[:reasons]]
-        if len(counts) > reasons:
-            parts.append(f"{sum(count for _, count in counts[reasons:])} for other reasons")
-        return f"{text}; {_counted(len(self.skipped), 'row')} skipped: {'; '.join(parts)}"
+        return text + skipped_words(self.skipped, reasons)
 
-    def _first_line(self, reason: str) -> int:
-        return next(row.line for row in self.skipped if row.reason == reason)
+    @property
+    def unreadable(self) -> int:
+        """How many rows could not be read."""
+        return sum(not row.on_purpose for row in self.skipped)
 
     def _first_skipped(self) -> str:
         return f" (line {self.skipped[0].line}: {self.skipped[0].reason})" if self.skipped else ""

@@ -8,6 +8,7 @@ import pytest
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.policies.finish_time_fairness import FinishTimeFairness
 from fairway.allocate.policies.max_min_fairness import MaxMinFairness
+from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
 from fairway.engine.training.engine import EngineOptions, TrainingEngine
@@ -15,7 +16,7 @@ from fairway.engine.training.messages import JobArrived, RoundBegan
 from fairway.jobs import Job
 
 
-class Seen:
+class Seen(Policy):
     """A policy that keeps what it was asked."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.policies.max_min_fairness import MaxMinFairness
-from fairway.allocate.policy import UndecidedError
+from fairway.allocate.policy import Policy, UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
 from fairway.engine.protocol import like
@@ -25,7 +25,7 @@ from fairway.jobs import Job
 
 
 @dataclass
-class Moody:
+class Moody(Policy):
     """Decides unless it does not feel like it."""
 
     name: ClassVar[str] = "moody"
