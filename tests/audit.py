@@ -1,7 +1,8 @@
 """Asks pip-audit whether locked dependencies have known vulnerabilities: python -m tests.audit requirements/dev.lock
 
-Where the index that has the advisories cannot be reached, one line says that the audit was skipped, and why, which is no
-failure; a release with a known vulnerability is one.
+Where the index that has the advisories cannot be reached, one line says that the audit was skipped, and why, which is
+no failure; a release with a known vulnerability is one. A release of which the index knows nothing was not audited, and
+is not counted: pip-audit itself says "no known vulnerabilities" also where it could ask about none of them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 
 import httpx
 
-INDEX = "https://pypi.org/pypi/pip/json"
-"""Any page of the index that pip-audit asks; it says at least an empty list of `vulnerabilities`."""
+INDEX = "https://pypi.org/pypi/pip/24.0/json"
+"""A page of the index that pip-audit asks, about one release: mirrors that have no advisories do not have it."""
 
 _PROBE_SECONDS = 5.0
 _AUDIT_SECONDS = 300.0
@@ -40,12 +41,16 @@ def audit(lock: str, probe: Callable[[], Any], run: Run) -> tuple[int, list[str]
         releases = json.loads(output)["dependencies"]
     except (ValueError, KeyError, TypeError):
         return 0, [f"skipped: pip-audit could not finish ({_last(errors)})"]
+    known = [release for release in releases if "skip_reason" not in release]
+    if not known:
+        return 0, [f"skipped: the index has no advisories about any of the {len(releases)} releases"]
     found = [
-        f"{release['name']} {release['version']}: {one['id']}, fixed in {', '.join(one['fix_versions']) or 'no release'}"
-        for release in releases
-        for one in release.get("vulns", ())
+        f"{release['name']} {release['version']}: {one['id']}, fixed in {', '.join(one['fix_versions']) or 'none yet'}"
+        for release in known
+        for one in release["vulns"]
     ]
-    return (1 if found else 0), [*found, f"audit: {len(found)} known vulnerabilities in {len(releases)} releases"]
+    unknown = f"; of {len(releases) - len(known)} others nothing is known" if len(known) < len(releases) else ""
+    return (1 if found else 0), [*found, f"audit: {len(found)} known vulnerabilities in {len(known)} releases{unknown}"]
 
 
 def _last(text: str) -> str:

@@ -32,6 +32,18 @@ def test_a_known_vulnerability_fails() -> None:
     assert audit("lock", lambda: REACHED, _says([good]))[0] == 0
 
 
+def test_releases_that_could_not_be_asked_about_are_not_called_sound() -> None:
+    good = {"name": "numpy", "version": "2.0", "vulns": []}
+    unknown = {"name": "scipy", "skip_reason": "Dependency not found on PyPI and could not be audited: scipy (1.12)"}
+    assert audit("lock", lambda: REACHED, _says([unknown])) == (
+        0,
+        ["skipped: the index has no advisories about any of the 1 releases"],
+    )
+    assert audit("lock", lambda: REACHED, _says([good, unknown]))[1] == [
+        "audit: 0 known vulnerabilities in 1 releases; of 1 others nothing is known"
+    ]
+
+
 def test_without_an_index_that_has_advisories_it_is_skipped_and_says_why() -> None:
     def unreachable() -> Any:
         raise httpx.ConnectError("no network")
