@@ -14,7 +14,7 @@ MUTATED := $(addprefix src/fairway/,allocate configure place engine store live s
 BENCHMARKS = $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sim test lint types imports unit docs tables bench mutants mutants-changed lock format clean
+.PHONY: help setup demo demo-sim test lint types imports unit audit docs tables bench mutants mutants-changed fuzz lock format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -45,7 +45,7 @@ demo-sim: $(READY)  ## run a published trace on a mixed cluster under four polic
 	@echo "Open $(REPORT) in a browser: completion times, who ran where, who got its share, what it cost."
 	@echo "One decision by itself: $(BIN)/fairway allocate $(PROBLEM) --policy max-min-fairness --table"
 
-test: lint types imports unit docs  ## lint, check types and imports, run every test, build the documentation
+test: lint types imports unit audit docs  ## lint, check types and imports, run every test, build the documentation
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -59,6 +59,10 @@ imports: $(READY)
 
 unit: $(READY)
 	$(BIN)/pytest -n auto
+
+# Where no index with the advisories is reached, as without a network, this says so and is no failure.
+audit: $(READY)  ## look for known vulnerabilities of the locked dependencies
+	@$(BIN)/python -m tests.audit $(LOCK)
 
 docs: $(READY)  ## build the documentation into site/; any warning is an error
 	$(BIN)/zensical build --clean --strict
@@ -75,6 +79,11 @@ mutants: $(READY)  ## change one operator at a time and see whether a test notic
 mutants-changed: $(READY)  ## the same for the lines that are new or different since a revision (BASE=main COUNT=100)
 	$(BIN)/python -m tests.mutants $(or $(PATHS),$(MUTATED)) --changed $(or $(BASE),main) \
 		--count $(or $(COUNT),100) --seed $(or $(SEED),0)
+
+fuzz: $(READY)  ## give hostile bytes to every door, guided by coverage (SECONDS=60 for each, DOORS="job-yaml http")
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "atheris>=2.3" || \
+		echo "atheris cannot be installed here; inputs are mutated without guidance" >&2
+	$(BIN)/python -m tests.fuzz $(DOORS) --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
 
 lock: $(READY)  ## resolve the dependencies again and write the lock file (UPGRADE=--upgrade for newer versions)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

@@ -28,6 +28,8 @@ _LONGEST_VALUE = 40
 _LONGEST_LINE = 400
 _LONGEST_WHOLE_NUMBER = 10**4000
 """Python refuses to write out a whole number of more than 4,300 digits."""
+_DEEPEST = 100
+"""Brackets that may be open at once in YAML."""
 _MOST_BYTES = 2**53
 _MOST_SECONDS = 1e9
 
@@ -231,6 +233,12 @@ class _Loader(yaml.SafeLoader):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise InputError(f"line {mark.line + 1}: an alias (*) given, expected the value itself; write it out")
         return super().compose_node(parent, index)
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        """PyYAML looks at all that is open for every bracket, so that ten thousand of them take it many seconds."""
+        if self.flow_level >= _DEEPEST:
+            raise RecursionError
+        super().fetch_flow_collection_start(token)  # type: ignore[no-untyped-call]
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         members = super().construct_mapping(node, deep=deep)

@@ -77,3 +77,14 @@ def test_which_addresses_are_of_this_machine() -> None:
     ours = ["http://127.0.0.1:1", "http://127.3.2.1", "http://localhost", "http://[::1]:8642", "http://a.localhost"]
     assert all(map(on_this_machine, ours))
     assert not any(map(on_this_machine, ["http://10.0.0.1", "https://localhost.example", "http://0.0.0.0"]))
+
+
+def test_a_token_may_stand_in_a_file_so_that_no_list_of_processes_shows_it(
+    home: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "ann.token").write_text("fairway_ann\n")
+    given = f"@{tmp_path / 'ann.token'}"
+    assert Place.find(token=given, environment=home).token == "fairway_ann"
+    assert Place.find(environment={**home, "FAIRWAY_TOKEN": given}).token == "fairway_ann"
+    with pytest.raises(InputError, match=r"none: no such file; name one that holds a token"):
+        Place.find(token=f"@{tmp_path / 'none'}", environment=home)

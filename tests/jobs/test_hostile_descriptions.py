@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -88,3 +89,12 @@ def test_a_field_is_taken_or_refused_whatever_it_holds(field: str, value: Any) -
         parse_job(json.dumps(document), "job")
     with suppress(InputError):
         parse_job(json.dumps(document), "job.yaml")
+
+
+@pytest.mark.parametrize("bracket", ["[", "{", "[? "])
+def test_brackets_in_yaml_are_refused_before_they_take_long(bracket: str) -> None:
+    """PyYAML needs time that grows with the square of how many are open: 5 s of a processor for 60 KB."""
+    began = time.process_time()
+    with pytest.raises(InputError, match="nested too deeply"):
+        parse_job(f"run: {bracket * 40_000}", "job.yaml")
+    assert time.process_time() - began < 1.0

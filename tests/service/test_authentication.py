@@ -28,6 +28,7 @@ ROUTES = [
     ("GET", "/tokens"),
     ("POST", "/tokens"),
     ("DELETE", "/tokens/x"),
+    ("POST", "/tokens/x/rotate"),
     ("GET", "/journal"),
     ("GET", "/openapi.json"),
 ]
@@ -75,8 +76,8 @@ def test_a_large_body_without_a_token_is_not_read(shared: Served) -> None:
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "/tokens"), ("POST", "/tokens"), ("DELETE", "/tokens/x"), ("GET", "/journal"),
-        ("POST", "/workers/drain"),
+        ("GET", "/tokens"), ("POST", "/tokens"), ("DELETE", "/tokens/x"), ("POST", "/tokens/x/rotate"),
+        ("GET", "/journal"), ("POST", "/workers/drain"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("role", [Role.MEMBER, Role.READER])

@@ -18,7 +18,7 @@ ASKED = [
     ("post", "/jobs"), ("get", "/jobs"), ("get", "/jobs/{job}"), ("post", "/jobs/{job}/cancel"),
     ("get", "/jobs/{job}/explain"), ("get", "/jobs/{job}/logs"), ("get", "/jobs/{job}/events"), ("get", "/workers"),
     ("post", "/workers/drain"), ("get", "/status"), ("get", "/metrics"), ("get", "/journal"), ("get", "/tokens"),
-    ("post", "/tokens"), ("delete", "/tokens/{token}"),
+    ("post", "/tokens"), ("delete", "/tokens/{token}"), ("post", "/tokens/{token}/rotate"),
 ]  # fmt: skip
 _EXAMPLES = 10
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from fairway.cli.output import STDOUT
 from fairway.errors import InputError
-from fairway.quantities import bytes_of, seconds_of
 
 
 def read_given(name: str, what: str = "a problem file") -> tuple[bytes, str]:
@@ -25,6 +24,8 @@ def read_given(name: str, what: str = "a problem file") -> tuple[bytes, str]:
 
 def size_given(option: str, given: str) -> int:
     """The bytes that an option names."""
+    from fairway.quantities import bytes_of
+
     try:
         return bytes_of(given)
     except InputError as error:
@@ -33,6 +34,8 @@ def size_given(option: str, given: str) -> int:
 
 def span_given(option: str, given: str) -> float:
     """The seconds that an option names."""
+    from fairway.quantities import seconds_of
+
     try:
         return seconds_of(given)
     except InputError as error:

@@ -35,6 +35,8 @@ from fairway.cli.up import up
 from fairway.cli.workers import drain, workers
 from fairway.errors import FairwayError, InputError
 
+_LONGEST_LINE = 1000
+
 
 class _Commands(TyperGroup):
     """Turns what commands raise into a line and an exit status; Ctrl-C and a closed pipe are left to Typer."""
@@ -58,7 +60,10 @@ class _Commands(TyperGroup):
 
 
 def _failure(error: Exception, status: int) -> typer.Exit:
-    line = "".join(harmless([" ".join(str(error).splitlines())]))  # it may quote what others have written
+    line = "".join(
+        harmless([" ".join(str(error).splitlines())])
+    )  # it may quote what others have written, and at length
+    line = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
     typer.echo(f"fairway: {line}", err=True)
     return typer.Exit(status)
 

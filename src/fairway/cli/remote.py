@@ -28,8 +28,9 @@ Token = Annotated[
     typer.Option(
         "--token",
         envvar="FAIRWAY_TOKEN",
-        metavar="TOKEN",
-        help="The token of the user; otherwise that of this machine's own admin.",
+        metavar="TOKEN|@FILE",
+        help="The token of the user, or a file that holds it, which no list of processes shows; otherwise that of this "
+        "machine's own admin.",
         show_default=False,
         rich_help_panel=_WHERE,
     ),

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairway.cli.given import span_given
 from fairway.cli.output import STDOUT, write_json
 from fairway.cli.remote import Address, JsonTo, Token, connected
 
+if TYPE_CHECKING:
+    from fairway.client.records import Token as MadeToken
+
 token = typer.Typer(
     name="token",
-    help="Make, list and revoke tokens, which say who may do what.",
+    help="Make, list, replace and revoke tokens, which say who may do what.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -37,6 +41,10 @@ def create(
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Whose it is, for the list.", show_default=False)
     ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(metavar="SPAN", help="After which it is worth nothing, as in 30d.", show_default=False),
+    ] = None,
     json_to: JsonTo = None,
     address: Address = None,
     as_token: Token = None,
@@ -47,10 +55,40 @@ def create(
 
     fairway token create --role member --team vision --name alice
 
-    fairway token create --role reader --name grafana > grafana.token
+    fairway token create --role reader --name grafana --expires 90d > grafana.token
     """
+    seconds = None if expires is None else span_given("--expires", expires)
     with connected(address, as_token) as client:
-        made = client.create_token(role.value, team=team, name=name)
+        made = client.create_token(role.value, team=team, name=name, expires_seconds=seconds)
+    _print_once(made, json_to)
+
+
+@token.command()
+def rotate(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="Its id, as in the list.", show_default=False)],
+    grace: Annotated[
+        str | None,
+        typer.Option(metavar="SPAN", help="For how long the old one is still taken; not at all otherwise."),
+    ] = None,
+    json_to: JsonTo = None,
+    address: Address = None,
+    as_token: Token = None,
+) -> None:
+    """Replace a token with a new one that may do the same, and print it. It is shown this once.
+
+    If the old one is in the directory of [bold]fairway up[/bold], the new one takes its place there.
+
+    [bold]Examples[/bold]
+
+    fairway token rotate 1f0c2a9b77d1 --grace 1h
+    """
+    seconds = 0.0 if grace is None else span_given("--grace", grace)
+    with connected(address, as_token) as client:
+        made = client.rotate_token(token_id, grace_seconds=seconds)
+    _print_once(made, json_to)
+
+
+def _print_once(made: MadeToken, json_to: str | None) -> None:
     if json_to is not None:
         write_json(made.document, json_to)
     if json_to != STDOUT:
@@ -78,12 +116,11 @@ def ls(json_to: JsonTo = None, address: Address = None, as_token: Token = None) 
     from fairway.cli import words
 
     now = time.time()
-    table = Table("id", "name", "role", "team", "created", "revoked", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    heads = "id", "name", "role", "team", "created", "last used", "expires", "revoked"
+    table = Table(*heads, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for one in found:
-        created, revoked = words.moment(one.created_at, now), words.moment(one.revoked_at, now)
-        table.add_row(
-            words.text(one.id, "bold"), words.text(one.name), one.role, words.text(one.team), created, revoked
-        )
+        moments = [words.moment(at, now) for at in (one.created_at, one.used_at, one.expires_at, one.revoked_at)]
+        table.add_row(words.text(one.id, "bold"), words.text(one.name), one.role, words.text(one.team), *moments)
     words.console().print(table)
 
 

@@ -127,10 +127,19 @@ class AsyncClient:
         return await self._one(self._calls.tokens())
 
     async def create_token(
-        self, role: Literal["admin", "member", "reader"], *, team: str | None = None, name: str | None = None
+        self,
+        role: Literal["admin", "member", "reader"],
+        *,
+        team: str | None = None,
+        name: str | None = None,
+        expires_seconds: float | None = None,
     ) -> Token:
         """Make a token; its `token` is the secret, which the server shows this once."""
-        return await self._one(self._calls.create_token(role, team, name))
+        return await self._one(self._calls.create_token(role, team, name, expires_seconds))
+
+    async def rotate_token(self, token: str, *, grace_seconds: float = 0.0) -> Token:
+        """Replace a token, by its id, with one that may do the same; the old one is taken for the grace, or no more."""
+        return await self._one(self._calls.rotate_token(token, grace_seconds))
 
     async def revoke_token(self, token: str) -> None:
         """Let a token, by its id, be worth nothing from now on."""

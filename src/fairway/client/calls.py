@@ -132,15 +132,22 @@ class Calls:
         """All tokens that were ever made."""
         return self._one(Request("GET", "/tokens"), lambda answer: list(map(Token.of, answer["tokens"])))
 
-    def create_token(self, role: str, team: str | None, name: str | None) -> Steps[Token]:
+    def create_token(
+        self, role: str, team: str | None, name: str | None, expires_seconds: float | None
+    ) -> Steps[Token]:
         """Sent once only: a repetition would make a second token."""
-        given = {"role": role, "team": team, "name": name}
+        given = {"role": role, "team": team, "name": name, "expires_seconds": expires_seconds}
         fields = {field: value for field, value in given.items() if value is not None}
         return self._one(_json_request("POST", "/tokens", fields, repeatable=False), Token.of)
 
+    def rotate_token(self, token: str, grace_seconds: float) -> Steps[Token]:
+        """Sent once only: a repetition would find the old token gone."""
+        fields = {"grace_seconds": grace_seconds}
+        return self._one(_json_request("POST", f"{_token_path(token)}/rotate", fields, repeatable=False), Token.of)
+
     def revoke_token(self, token: str) -> Steps[None]:
         """Let a token, by its id, be worth nothing from now on."""
-        yield from self.patience.answered(Request("DELETE", f"/tokens/{quote(token, safe='', errors='replace')}"))
+        yield from self.patience.answered(Request("DELETE", _token_path(token)))
         yield Give(None)
 
     def journal(self, kind: str | None, limit: int | None) -> Steps[JournalEntry]:
@@ -181,6 +188,10 @@ class Calls:
             if following is None:
                 return
             after = str(following)
+
+
+def _token_path(token: str) -> str:
+    return f"/tokens/{quote(token, safe='', errors='replace')}"
 
 
 def _json_request(method: str, path: str, fields: Mapping[str, Any], *, repeatable: bool = True) -> Request:

@@ -42,6 +42,8 @@ class Place:
         given = address or environment.get("FAIRWAY_ADDRESS")
         chosen = checked_address(given or written or DEFAULT_ADDRESS)
         token = token or environment.get("FAIRWAY_TOKEN")
+        if token and token.startswith("@"):  # a file, since every user of a machine sees the arguments of commands
+            token = _line_of(Path(token[1:]).expanduser(), must=True)
         if not token and (on_this_machine(chosen) or (written and chosen == checked_address(written))):
             token = _line_of(home / "token")
         if token and not (token.isascii() and token.isprintable()):
@@ -70,11 +72,13 @@ def on_this_machine(address: str) -> bool:
     return is_this_machine(urlsplit(address).hostname or "")
 
 
-def _line_of(path: Path) -> str | None:
-    """The first line of a file that need not be there."""
+def _line_of(path: Path, *, must: bool = False) -> str | None:
+    """The first line of a file that need not be there, unless it must."""
     try:
         return next(iter(path.read_text(encoding="utf-8").strip().splitlines()), None)
     except FileNotFoundError:
+        if must:
+            raise InputError(f"{path}: no such file; name one that holds a token") from None
         return None
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not text"

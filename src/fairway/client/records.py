@@ -240,6 +240,8 @@ class Token(Record):
     team: str | None = None
     created_at: float | None = None
     revoked_at: float | None = None
+    expires_at: float | None = None
+    used_at: float | None = None
     token: str | None = field(default=None, repr=False)
 
 

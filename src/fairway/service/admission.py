@@ -33,10 +33,11 @@ class Admitted:
 
 async def admit(service: Service, token: Token, body: bytes, kind: str | None) -> Admitted:
     """Read and check a job; `kind` is the media type that was given, if one was."""
-    if looks_like_json(body) and kind not in YAML and len(body) <= _QUICK_BYTES:
-        admitted = _read(body, kind, token)
-    else:
-        admitted = await service.run(lambda: _read(body, kind, token))
+    if looks_like_json(body) and kind not in YAML:
+        quick = len(body) <= _QUICK_BYTES
+        admitted = _read(body, kind, token) if quick else await service.run(lambda: _read(body, kind, token))
+    else:  # YAML, of which many at once would take all of the processor for themselves
+        admitted = await service.run_slowly(lambda: _read(body, kind, token))
     familiar, look = service.familiar, _look_of(admitted)
     try:
         if look in familiar and not program_of(admitted.description).names_files:

@@ -1,12 +1,16 @@
 """Who asks: every request needs a token, whatever it asks for, before anything else of it is looked at.
 
 Tokens that were found are remembered for half a second, so that a busy client does not cost a question to the store per
-request and a revoked token is worth nothing within a second.
+request and a revoked token is worth nothing within a second. When a token was last used is written down about once a
+minute, beside the request.
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
+from contextlib import suppress
 from hashlib import sha256
 from typing import Annotated
 
@@ -17,12 +21,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from fairway.errors import FairwayError
 from fairway.service.problems import ProblemError, answer_to
 from fairway.store import Store
-from fairway.store.errors import UnknownError
+from fairway.store.errors import StoreError, UnknownError
 from fairway.store.records import JobRecord
-from fairway.store.tokens import Role, Token, find_token
+from fairway.store.tokens import Role, Token, find_token, note_token_used
 
 REMEMBERED_SECONDS = 0.5
 
+_NOTED_SECONDS = 60.0
 _MOST_REMEMBERED = 1024
 _EXPECTED = "send one as 'Authorization: Bearer TOKEN'"
 
@@ -33,6 +38,8 @@ class KnownTokens:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._found: dict[bytes, tuple[float, Token]] = {}
+        self._noted: dict[str, float] = {}
+        self._noting: set[asyncio.Task[None]] = set()
 
     async def find(self, secret: str) -> Token | None:
         """Whose token this is; None if it is unknown, or was revoked."""
@@ -48,7 +55,24 @@ class KnownTokens:
             if len(self._found) >= _MOST_REMEMBERED:
                 self._found.clear()
             self._found[digest] = asked + REMEMBERED_SECONDS, token
+            self._note_use(token)
         return token
+
+    def _note_use(self, token: Token) -> None:
+        """Have the store know that a token is used, if it was not told so lately; no request waits for that."""
+        now = time.monotonic()
+        if now < self._noted.get(token.id, -math.inf) + _NOTED_SECONDS:
+            return
+        if len(self._noted) >= _MOST_REMEMBERED:
+            self._noted.clear()
+        self._noted[token.id] = now
+        task = asyncio.create_task(self._noted_in_store(token.id))
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+
+    async def _noted_in_store(self, token: str) -> None:
+        with suppress(StoreError):  # a store that cannot be written has worse to tell
+            await to_thread.run_sync(lambda: self._store.write(note_token_used, token, at=time.time()))
 
     def forget(self) -> None:
         """Ask the store again, since a token was revoked."""
@@ -80,7 +104,9 @@ class Authentication:
             raise ProblemError(401, "no-token", f"no token can be read from the header 'Authorization'; {_EXPECTED}")
         token = await self._tokens.find(secret.strip())
         if token is None:
-            raise ProblemError(401, "wrong-token", "the token is not known here, or was revoked; ask an admin for one")
+            raise ProblemError(
+                401, "wrong-token", "the token is not known here, was revoked, or has expired; ask an admin for one"
+            )
         return token
 
 

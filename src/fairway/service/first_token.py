@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fairway.live.durable_file import replacing
 from fairway.store import Store
-from fairway.store.tokens import Role, create_token, find_token
+from fairway.store.tokens import Role, Token, create_token, find_token
 
 TOKEN_FILE = "token"
 ADDRESS_FILE = "address"
@@ -25,17 +25,28 @@ def ensure_first_token(store: Store, directory: Path) -> bool:
     One is made at the first start, and again if the file is gone or what it holds is worth nothing in this store, such
     as after a crash between the two.
     """
-    path = directory / TOKEN_FILE
     with suppress(FileNotFoundError):
-        path.chmod(0o600)
-        secret = path.read_text(encoding="utf-8", errors="replace").strip()
-        token = store.read(find_token, secret) if secret else None
-        if token is not None and token.role is Role.ADMIN:
-            return False
+        (directory / TOKEN_FILE).chmod(0o600)
+    token = token_in_file(store, directory)
+    if token is not None and token.role is Role.ADMIN:
+        return False
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     secret, _ = store.write(create_token, Role.ADMIN, at=time.time(), name="first admin")
-    _write(path, f"{secret}\n", mode=0o600)
+    write_token(directory, secret)
     return True
+
+
+def token_in_file(store: Store, directory: Path) -> Token | None:
+    """Whose token the directory has; None if there is no file, or what it holds is worth nothing."""
+    with suppress(FileNotFoundError):
+        secret = (directory / TOKEN_FILE).read_text(encoding="utf-8", errors="replace").strip()
+        return store.read(find_token, secret) if secret else None
+    return None
+
+
+def write_token(directory: Path, secret: str) -> None:
+    """Put a token into the file of the directory, for its owner only."""
+    _write(directory / TOKEN_FILE, f"{secret}\n", mode=0o600)
 
 
 def write_address(directory: Path, address: str) -> None:

@@ -7,6 +7,7 @@ seconds since 1970.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from fairway.cluster import Cluster
@@ -22,6 +23,11 @@ T = TypeVar("T")
 
 class SettingsView(Protocol):
     """How the scheduler was started."""
+
+    @property
+    def directory(self) -> Path:
+        """Where its files are."""
+        ...
 
     @property
     def policy(self) -> str:

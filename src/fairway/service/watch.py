@@ -219,7 +219,7 @@ class Watch:
             self._checked = now
             for listener in present:  # who came meanwhile may have a token that was made meanwhile
                 if listener.token.id not in valid:
-                    listener.end("revoked", "the token that you came with was revoked")
+                    listener.end("revoked", "the token that you came with was revoked, or has expired")
         self._tell_of_one(named)
 
     def _ask(
@@ -227,8 +227,8 @@ class Watch:
     ) -> tuple[list[Change], dict[str, _Standing], frozenset[str]]:
         changes = [] if since is None else self._store.read(changes_since, since)
         named = self._store.read(self._named, sorted(watched)) if watched else {}
-        tokens = self._store.read(all_tokens) if checks else []
-        return changes, named, frozenset(token.id for token in tokens if token.revoked_at is None)
+        tokens, now = self._store.read(all_tokens) if checks else [], self._clock.today()
+        return changes, named, frozenset(token.id for token in tokens if token.is_valid(now))
 
     async def _tell_all(self, changes: list[Change]) -> None:
         for start in range(0, len(changes), _AT_ONCE):

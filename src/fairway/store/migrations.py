@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sqlalchemy import Connection, insert, inspect, select, update
+from sqlalchemy import Connection, insert, inspect, select, text, update
 
 from fairway.errors import InputError
 from fairway.store import schema
@@ -15,7 +15,13 @@ from fairway.store.counters import ALL
 
 Step = Callable[[Connection], None]
 
-STEPS: Mapping[int, Step] = {}
+
+def _add_expiry_and_use_of_tokens(connection: Connection) -> None:
+    for column in ("expires_at", "used_at"):
+        connection.execute(text(f"ALTER TABLE tokens ADD COLUMN {column} DOUBLE PRECISION"))
+
+
+STEPS: Mapping[int, Step] = {2: _add_expiry_and_use_of_tokens}
 """By version: what turns the tables of the version before into those of this one."""
 
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from fairway.store.columns import Json, State, Whole, Words
 from fairway.store.states import JobState
 
-VERSION = 1
+VERSION = 2
 """Of these tables. Raise it with every change, and add the step that makes the change to `migrations`."""
 
 metadata = MetaData()
@@ -197,5 +197,7 @@ tokens = Table(
     Column("team", Words),
     Column("created_at", Double, nullable=False),
     Column("revoked_at", Double),
+    Column("expires_at", Double),
+    Column("used_at", Double),
     CheckConstraint("(role = 'member' AND team IS NOT NULL) OR (role IN ('admin', 'reader') AND team IS NULL)"),
 )

@@ -41,7 +41,7 @@ async def read_message(reader: asyncio.StreamReader) -> dict[str, Any] | None:
         message = json.loads(await reader.readexactly(length))
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # of brackets, a few thousand are enough
         raise FrameError(f"a message that is not JSON: {error}") from None
     if not isinstance(message, dict):
         raise FrameError("a message that is not an object")
