@@ -53,14 +53,16 @@ class _History:
         self._validated = settings["validated"]
         self._wrong: list[str] = []
         self._workflows = tuple(self._system.settings.application().workflows)
-        self._clients = [
-            SimulatedClient(self._system, self._workflows, number, self._record, Random(draws.getrandbits(32)))
-            for number in range(settings["clients"])
-        ]
+        self._clients = [self._client(number) for number in range(settings["clients"])]
+        self._former: list[SimulatedClient] = []
         self._checks_memory = settings["checks_memory"]
-        self._system.on_end = self._ended
+        self._system.on_end, self._system.on_restart = self._ended, self._restarted
         if self._validated:
             self._system.after_turn = self._validate
+
+    def _client(self, number: int) -> SimulatedClient:
+        draws = Random(self._draws.getrandbits(32))
+        return SimulatedClient(self._system, self._workflows, number, self._record, draws)
 
     def run(self) -> History:
         """Let it all happen, and judge it."""
@@ -79,7 +81,7 @@ class _History:
 
     def _close(self) -> None:
         """Let the coroutines of clients that still wait end."""
-        for client in self._clients:
+        for client in (*self._clients, *self._former):
             client.close()
         with suppress(Exception):
             self._time.advance(0.0)
@@ -127,6 +129,14 @@ class _History:
                     self._faults.happened("client-dies")
             case _:
                 self._faults.do(step.what, arguments)
+
+    def _restarted(self) -> None:
+        """All processes have ended and start again; clients have to look anew for what is served."""
+        for client in self._clients:
+            client.die()
+            self._wrong.extend(client.problems)
+        self._former.extend(self._clients)
+        self._clients = [self._client(number) for number in range(len(self._clients))]
 
     def _has_all_outcomes(self) -> bool:
         return all(asked.left or asked.ended_at is not None for asked in self._record.requests.values())

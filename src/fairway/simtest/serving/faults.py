@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from fairway.live.serving.seams.transport import Message
+from fairway.live.serving.seams.values import worker_owner
 from fairway.live.serving.simulated.life import Life
 from fairway.live.serving.simulated.network import SimulatedLine
 from fairway.live.serving.simulated.system import SimulatedSystem
@@ -239,10 +240,17 @@ class Faults:
         self._no_room += count
 
     def _vanish(self) -> None:
+        """What a dead worker has left may be gone at any time."""
         kept = self._system.machine.kept
-        if kept:
+        living = tuple(
+            worker_owner(worker.number, worker.epoch)
+            for worker in self._system.monitor.workers
+            if self._system.pool.ended(worker.number) is None
+        )
+        left = [name for name in kept if not name.startswith(("c", *living))]
+        for name in left:
             self._happened("vanish")
-            del kept[self._draws.choice(list(kept))]
+            del kept[name]
 
     def _load(self, model: str, harms: list[str]) -> None:
         self._scene.loads.setdefault(model, deque()).extend(harms)

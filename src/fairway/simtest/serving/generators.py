@@ -167,7 +167,7 @@ _KINDS: Mapping[str, tuple[Callable[[_Draw], dict[str, Any]], float]] = {
     "delay": (_delay, 10.0),
     "partition": (_partition, 3.0),
     "no-room": (_no_room, 2.0),
-    "vanish": (_nothing, 0.0),
+    "vanish": (_nothing, 0.5),
     "load": (_load, 2.0),
     "restart": (_nothing, 0.1),
     "leave": (_leave, 2.0),
@@ -189,5 +189,97 @@ def uniform(seed: int, draws: Random) -> Plan:
     return draw.plan(seed, "uniform", _faults(draw, list(_KINDS), draws.randint(20, 45)))
 
 
-GENERATORS: Mapping[str, Generator] = {"uniform": uniform}
+def swarm(seed: int, draws: Random) -> Plan:
+    """Faults of a few kinds only, so that none of the others keeps the system from getting into deep water."""
+    draw = _Draw(seed, draws)
+    kinds = draws.sample(list(_KINDS), draws.randint(1, 5))
+    return draw.plan(seed, "swarm", _faults(draw, kinds, draws.randint(10, 60)))
+
+
+# Faults that are aimed at a moment
+
+
+def _after_acceptance(draw: _Draw, at: float) -> list[Step]:
+    """The worker that has just taken a request dies, and perhaps the one that takes it next."""
+    place = draw.draws.choice(("received-ask", "received-ask-again", "begin-STAGE", "send-event", "sent-event"))
+    again = _trap(draw, at, "received-ask-again", after=0)
+    return [_trap(draw, at, place), *([again] if draw.draws.random() < 0.4 else [])]
+
+
+def _around_a_reply(draw: _Draw, at: float) -> list[Step]:
+    """A worker dies just before or just after it has answered, or a line breaks with the answer on its way."""
+    places = ("send-reply", "sent-reply", "end-LOOP", "send-chunk", "sent-chunk", "kept", "send-batch-done", "let-go")
+    client = draw.draws.randrange(draw.clients)
+    slow = {"sender": "", "receiver": f"client-{client}", "word": "reply", "seconds": 0.3}
+    cuts = [
+        Step(at + 0.1 * number, "cut", {"client": f"client-{client}", "worker": worker}, is_fault=True)
+        for number, worker in enumerate(draw.processes())
+    ]
+    if draw.draws.random() < 0.5:
+        return [_trap(draw, at, draw.draws.choice(places))]
+    return [Step(max(0.0, at - 0.1), "delay", slow, is_fault=True), *cuts]
+
+
+def _during_a_load(draw: _Draw, at: float) -> list[Step]:
+    """A worker dies, hangs or is stopped while it loads a model, or its load does not go well."""
+    harms = draw.draws.choice((["raise"], ["raise"] * 3, ["hang"], ["exit"], ["slow"], ["slow", "exit"]))
+    steps = [Step(at, "load", {"model": model, "harms": list(harms)}, is_fault=True) for model in MODELS]
+    steps.append(
+        _trap(draw, at, draw.draws.choice(("begin-LOAD", "row-models", "turn")), after=draw.draws.choice((0, 3)))
+    )
+    return draw.draws.sample(steps, draw.draws.randint(1, 3))
+
+
+def _during_recovery(draw: _Draw, at: float) -> list[Step]:
+    """A worker dies, and while the others learn of it, another one does, or news of it are late."""
+    draws = draw.draws
+    first, second = draw.worker(), draw.worker()
+    word = draws.choice(("lost", "joined", "lives", "notice", "ping", "row", "ready", "planner"))
+    late = {"sender": "", "receiver": f"worker-{second}", "word": word, "seconds": draws.choice((0.05, 0.3, 0.9))}
+    places = (
+        "received-lost", "received-joined", "received-lives", "received-event", "listen", "row-join", "received-row",
+        "received-planner", "received-ready", "send-ready", "received-batch-done",
+    )  # fmt: skip
+    others = [
+        _trap(draw, at, draws.choice(places), worker=second),
+        Step(at, "delay", late, is_fault=True),
+        Step(
+            at + draws.uniform(0.0, 0.3),
+            "pause",
+            {"worker": second, "seconds": draws.choice((0.3, 0.9))},
+            is_fault=True,
+        ),
+        Step(at + draws.uniform(0.0, 0.3), "hang", {"worker": second, "seconds": 2.5}, is_fault=True),
+        Step(at, "stall", {"seconds": draws.choice((0.2, 1.0))}, is_fault=True),
+        Step(at + draws.uniform(0.0, 0.5), "kill", {"worker": second}, is_fault=True),
+    ]
+    return [Step(at, "kill", {"worker": first}, is_fault=True), *draws.sample(others, draws.randint(1, 3))]
+
+
+def _hostile_crowd(draw: _Draw, at: float) -> list[Step]:
+    """Several requests that do harm come together with those that do not."""
+    return [
+        Step(at + draw.draws.uniform(0.0, 0.2), "ask", _hostile(draw), is_fault=True)
+        for _ in range(draw.draws.randint(2, 4))
+    ]
+
+
+def _trap(draw: _Draw, at: float, place: str, *, worker: int | None = None, after: int | None = None) -> Step:
+    kind = "tear" if place in WRITES and draw.draws.random() < 0.5 else "crash"
+    after = draw.draws.choice((0, 0, 1, 3)) if after is None else after
+    return Step(at, kind, {"worker": worker, "place": place, "after": after}, is_fault=True)
+
+
+_SCHEMES = (_after_acceptance, _around_a_reply, _during_a_load, _during_recovery, _during_recovery, _hostile_crowd)
+
+
+def adversarial(seed: int, draws: Random) -> Plan:
+    """Faults aimed at the moments in which the most is under way."""
+    draw = _Draw(seed, draws)
+    steps = [step for _ in range(draws.randint(3, 8)) for step in draws.choice(_SCHEMES)(draw, draw.time())]
+    steps += _faults(draw, ["delay", "cut", "no-room", "leave", "partition"], draws.randint(5, 15))
+    return draw.plan(seed, "adversarial", steps)
+
+
+GENERATORS: Mapping[str, Generator] = {"uniform": uniform, "swarm": swarm, "adversarial": adversarial}
 """By name."""

@@ -20,7 +20,7 @@ _KILLED_DEATHS, _OWN_DEATHS, _SET_ASIDE_DEATHS = 3, 2, 2
 _LOAD_TRIES = 3
 _STOPPING = ("pause", "hang", "harm-hang", "harm-keep", "harm-load-hang", "harm-slow", "harm-load-slow")
 """What keeps a worker from going on, so that what runs there takes longer than it may."""
-_REMOVING = ("vanish", "restart")
+_REMOVING = ("restart",)
 """What takes values away that requests need."""
 
 

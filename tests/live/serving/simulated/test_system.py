@@ -187,3 +187,61 @@ def test_an_engine_is_asked_in_one_place() -> None:
         if path.name not in own_engine and "engine.handle(" in path.read_text()
     }
     assert calls == {"worker.py": 1}
+
+
+def _late(system: SimulatedSystem, receiver: str, word: str, seconds: float) -> None:
+    """Let what the supervisor says to a worker come late."""
+    system.machine.network.on_send = lambda sender, to, message: (
+        seconds if sender == "supervisor" and to == receiver and message is not None and message[0] == word else 0.0
+    )
+
+
+@BOTH
+def test_what_a_worker_sends_before_the_others_know_that_it_is_back_is_not_lost(rows_as_messages: bool) -> None:
+    system = _system("fork", workers=2, memory_bytes=10e6, scheduler="hash", rows_as_messages=rows_as_messages)
+    _late(system, "worker-1", "joined", 3.0)
+    system.pool.kill(0)
+    system.time.advance(0.8)
+    assert system.monitor.restarts == 1
+    with system.client() as client:
+        for number in range(4):
+            assert client.ask(x=number, deadline_seconds=10.0) == 3 * number + number * number
+    assert sum(each.tally.replied for each in system.workers.values()) == 4
+    assert system.workers[0].tally.replied > 0
+
+
+def test_a_worker_that_learns_late_of_a_death_does_not_take_the_successor_for_dead() -> None:
+    system = _system("chain", workers=3)
+    system.pool.halt(0)
+    system.pool.kill(1)
+    system.time.advance(3.0)
+    assert system.monitor.restarts == 1
+    system.pool.go_on(0)
+    system.time.advance(5.0)
+    assert all(each.engine.is_present(1) for each in system.workers.values())
+
+
+def test_a_silent_worker_does_not_keep_the_others_busy_with_talk_about_it() -> None:
+    system = _system("chain", workers=3, rows_as_messages=True)
+    sent: list[Any] = []
+    system.machine.network.on_send = lambda *message: sent.append(message) or 0.0  # type: ignore[func-returns-value]
+    system.pool.halt(0)
+    system.time.advance(4.5)
+    assert len(sent) < 100
+
+
+def test_a_planner_keeps_nothing_of_the_batches_of_a_lost_worker() -> None:
+    nowhere = Path("/nonexistent")
+    settings = ServingSettings(
+        "tests.live.serving.served:fork", nowhere, nowhere, workers=2, scheduler="esg", slo_seconds=1.0
+    )
+    system = SimulatedSystem(settings)
+    system.start()
+    with system.client() as client:
+        for number in range(6):
+            system.time.after(0.005, partial(system.pool.kill, number % 2))
+            assert client.ask(x=number) == 3 * number + number * number
+            system.time.advance(1.0)
+    system.time.advance(20.0)
+    assert system.monitor.restarts > 3
+    assert system.workers[2]._batch_messages._sent == {}

@@ -19,16 +19,18 @@ from fairway.live.serving.runtime.spans import Spans
 from fairway.live.serving.seams.run_record import NO_MARK
 from fairway.live.serving.seams.transport import Transport, WireError
 from fairway.live.serving.seams.values import Parcel
+from fairway.place.fleet import OUTSIDE
 from fairway.place.graph import TaskGraph
 
 _CANNOT_BE_SENT = "what a stage takes cannot be sent: pickling"
 
 
 class _Batch(NamedTuple):
-    """A batch that is under way: its stage and its requests; one that has begun again since is None."""
+    """A batch that is under way: its stage, its requests (None for one that has begun again since), and its worker."""
 
     stage: int
     keys: list[int | None]
+    worker: int = OUTSIDE
 
 
 class BatchMessages:
@@ -70,7 +72,7 @@ class BatchMessages:
             reason = explained(_CANNOT_BE_SENT, error)
             self._happened(BatchDone(batch.number, worker, 0.0, dict.fromkeys(range(len(keys)), reason)))
             return
-        self._sent[batch.number] = _Batch(batch.stage, list(keys))
+        self._sent[batch.number] = _Batch(batch.stage, list(keys), worker)
         self._transport.send(self._number_of(worker), ("batch", self._coder.encode(batch), members))
 
     def ended(self, coded: tuple[Any, ...], outputs: Mapping[int, Any]) -> BatchDone | None:
@@ -96,6 +98,11 @@ class BatchMessages:
         for batch in self._sent.values():
             if key in batch.keys:
                 batch.keys[batch.keys.index(key)] = None
+
+    def worker_lost(self, worker: int) -> None:
+        """A worker is gone, with the batches that it had."""
+        for number in [number for number, batch in self._sent.items() if batch.worker == worker]:
+            del self._sent[number]
 
     def _member(self, workflow: ServedWorkflow, stage: int, key: int) -> tuple[Any, ...]:
         """What a request brings to a stage, the outputs of the stages before, its trace and its mark."""

@@ -10,9 +10,19 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fairway.engine.serving.messages import FAILED, Event, InputsArrived, Send, StageDone, StageStuck
+from fairway.engine.serving.messages import (
+    FAILED,
+    Event,
+    InputsArrived,
+    Replanned,
+    Send,
+    SendAgain,
+    StageDone,
+    StageStuck,
+)
 from fairway.live.serving.application.definition import ServedWorkflow
 from fairway.live.serving.runtime.explanation import explained
+from fairway.live.serving.runtime.lives import Lives
 from fairway.live.serving.runtime.message_codec import Coder
 from fairway.live.serving.runtime.request_values import RequestValues, Value
 from fairway.live.serving.runtime.spans import Spans
@@ -28,9 +38,8 @@ _LOG = logging.getLogger(__name__)
 class PeerMessages:
     """The ways from worker `me` to the others.
 
-    `number_of` is the number of the process with an engine, and `is_present` says whether that is there. `happened`
-    tells the own engine something; `output_came` is called with the key of a request when something that a stage put
-    out for it came here.
+    `lives` says which processes are there. `happened` tells the own engine something; `output_came` is called with the
+    key of a request when something that a stage put out for it came here.
     """
 
     def __init__(
@@ -42,15 +51,15 @@ class PeerMessages:
         values: RequestValues,
         spans: Spans,
         *,
-        number_of: Callable[[int], int],
-        is_present: Callable[[int], bool],
+        lives: Lives,
         happened: Callable[[Event], None],
         output_came: Callable[[int], None],
     ) -> None:
         self._me, self._workflows = me, workflows
-        self._number_of = number_of
+        self._lives, self._number_of = lives, lives.number_of
+        self._early: list[tuple[Any, ...]] = []
         self._transport, self._values, self._spans = transport, values, spans
-        self._is_present, self._happened, self._output_came = is_present, happened, output_came
+        self._happened, self._output_came = happened, output_came
         self._coder = coder
 
     def received(
@@ -61,6 +70,13 @@ class PeerMessages:
         Raises `WireError` if no worker would say it.
         """
         message = self._coder.decode(coded)
+        if isinstance(message, InputsArrived | Replanned | SendAgain):
+            key = message.flow.request.key
+            if self._lives.is_over(key):
+                return None
+            if self._lives.is_early(key):
+                self._early.append((coded, values, given, trace, mark))
+                return None
         if not isinstance(message, InputsArrived | StageDone):
             return message
         kept = self._values
@@ -72,9 +88,8 @@ class PeerMessages:
             _LOG.info("what came with %s is gone: %s", type(message).__name__, error)
             return None
         if isinstance(message, InputsArrived):
-            request = message.flow.request
-            key = request.key
-            if kept.is_over(key) or not self._is_present(request.ingress):
+            key = message.flow.request.key
+            if kept.is_over(key):
                 return None
             if payload is not None:
                 kept.keep_input(key, payload)
@@ -86,6 +101,11 @@ class PeerMessages:
             kept.keep_output(key, stage, value)
         self._output_came(key)
         return message
+
+    def early(self) -> list[tuple[Any, ...]]:
+        """What has come from processes before it was known that they are there, to be received once more."""
+        early, self._early = self._early, []
+        return early
 
     def send(self, send: Send) -> None:
         """Bring a message to another worker, with the values that it speaks of.

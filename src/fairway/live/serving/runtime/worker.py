@@ -50,6 +50,7 @@ from fairway.live.serving.runtime.batch_messages import BatchMessages
 from fairway.live.serving.runtime.client_requests import ClientRequests
 from fairway.live.serving.runtime.door import Door
 from fairway.live.serving.runtime.limits import Limits
+from fairway.live.serving.runtime.lives import Lives
 from fairway.live.serving.runtime.message_codec import Coder
 from fairway.live.serving.runtime.models import Models
 from fairway.live.serving.runtime.peer_messages import PeerMessages
@@ -88,12 +89,13 @@ class ServingWorker:
         self.tally = Tally()
         schedule = schedule_of(settings.scheduler)
         self._plans = number == settings.planner
+        self._lives = Lives(settings, number, epoch)
         self._greeted: set[int] = set()
         self.transport = transport = seams.transport(number)
         self._board = seams.board(number, fleet, homes_under(schedule.rules, list(workflows), fleet), transport)
         took = self.tally.planning.add
         self.engine = ServingEngine(
-            self._engine_of(number),
+            self._lives.engine_of(number),
             TimedPlacer(schedule.placer, took, hops=True),
             self._board.table,
             np.random.default_rng([settings.seed, number, epoch]),
@@ -147,7 +149,7 @@ class ServingWorker:
             self._door,
             self._cleared,
             number=number,
-            first_key=(epoch * settings.workers + number) << 32,
+            first_key=self._lives.first_key,
             most_open=settings.most_open * (settings.workers if self._plans else 1),
         )
         coder = Coder(list(workflows))
@@ -158,8 +160,7 @@ class ServingWorker:
             coder,
             self._values,
             self._spans,
-            number_of=self._number_of,
-            is_present=self._is_present,
+            lives=self._lives,
             happened=self._tell,
             output_came=self._clients.output_came,
         )
@@ -169,7 +170,7 @@ class ServingWorker:
             coder,
             self._values,
             self._spans,
-            number_of=self._number_of,
+            number_of=self._lives.number_of,
             happened=self._tell,
         )
         self._done_by: Mapping[type[Command], Callable[[Any], None]] = {
@@ -185,19 +186,6 @@ class ServingWorker:
         }
         if isinstance(schedule.placer, Placer) and schedule.configurator is None:
             warm_up(schedule.placer, fleet, workflows, self.engine.me)
-
-    def _engine_of(self, number: int) -> int:
-        """The number of the engine in a process."""
-        return OUTSIDE if number == self._settings.planner else number
-
-    def _number_of(self, engine: int) -> int:
-        """The number of the process with an engine."""
-        planner = self._settings.planner
-        assert planner is not None or engine != OUTSIDE, "without a planner, every engine is that of a worker"
-        return planner if planner is not None and engine == OUTSIDE else engine
-
-    def _is_present(self, engine: int) -> bool:
-        return engine == OUTSIDE or self._board.table.is_seen(engine)
 
     def serve(self) -> None:
         """Take turns until the process ends."""
@@ -270,11 +258,9 @@ class ServingWorker:
             if arrival.sender != but:
                 self._take(*arrival)
 
-    def _peer_says(
-        self, _: Address, coded: tuple[Any, ...], values: dict[int, Any], given: Any, trace: str | None, mark: bytes
-    ) -> None:
+    def _peer_says(self, _: Address, *content: Any) -> None:
         """Another worker has an event for the engine here."""
-        event = self._peers.received(coded, values, given, trace, mark)
+        event = self._peers.received(*content)
         if event is None:
             return
         self._tell(event)
@@ -306,44 +292,47 @@ class ServingWorker:
         self._values.values.clear(self._owner)
         self._tell(PeerJoined(OUTSIDE))
         copies = tuple(tuple(each) for each in self.engine.copies())
-        self.transport.send(self._number_of(OUTSIDE), ("ready", self.number, copies))
+        self.transport.send(self._lives.number_of(OUTSIDE), ("ready", self.number, copies))
 
     def _worker_is_ready(self, _: Address, worker: int, copies: Any) -> None:
         if worker in self._greeted:
             self._tell(PeerJoined(worker), *(PeerCopies(*each) for each in copies))
 
-    def _peer_lost(self, _: Address, worker: int) -> None:
-        self._check_process(worker)
+    def _peer_lost(self, _: Address, worker: int, epoch: int) -> None:
+        self._lives.lost(worker, epoch)
         self.transport.hang_up(worker)
-        engine, planner, workers = self._engine_of(worker), self._settings.planner, self._settings.workers
+        engine = self._lives.engine_of(worker)
         if engine != OUTSIDE:
             self._board.peer_lost(worker)
             self._greeted.discard(worker)
+            self._batch_messages.worker_lost(engine)
         self._tell(PeerLost(engine))
         if engine == OUTSIDE:
             self._batch_messages.planner_lost()
-            self._values.let_go_all(lambda _: True)
-        elif planner is None:
-            self._values.let_go_all(lambda key: (key >> 32) % workers == worker)
+        self._values.let_go_all(self._lives.is_over)
         self._clients.begin_again()
         self._clients.worker_lost(worker)
 
-    def _peer_joined(self, sender: Address, worker: int) -> None:
-        self._check_process(worker)
+    def _peer_joined(self, sender: Address, worker: int, epoch: int) -> None:
+        self._lives.check(worker, epoch)
         self._clients.worker_joined(worker)
         # The others have heard of its loss, so all that they had sent to it is known here once they have been heard.
         self._take_others(sender)
-        engine = self._engine_of(worker)
+        engine = self._lives.engine_of(worker)
         if self._plans:
             self._greet([worker])
         elif engine != OUTSIDE:  # the planner greets each worker itself
             self._tell(PeerJoined(engine))
         if engine != OUTSIDE:
             self._board.peers_present([worker])
+        self._peers_live(sender, [(worker, epoch)])
 
-    def _check_process(self, number: Any) -> None:
-        if type(number) is not int or number not in self._settings.processes:
-            raise WireError(f"{str(number)[:40]!r} given, expected the number of a worker")
+    def _peers_live(self, sender: Address, lives: Any) -> None:
+        """The supervisor says which processes are there."""
+        for worker, epoch in lives:
+            self._lives.joined(worker, epoch)
+        for content in self._peers.early():
+            self._peer_says(sender, *content)
 
     def _sign_wanted(self, sender: Address, number: int) -> None:
         self._supervisor = sender
@@ -441,8 +430,9 @@ _UNDERSTOOD: Mapping[str, tuple[Callable[..., None], int]] = {
     "batch-done": (ServingWorker._batch_ended, 2),
     "row": (ServingWorker._row_came, 1),
     "chunk": (lambda worker, _, key, index, parcel: worker._clients.piece_came(key, index, Parcel(*parcel)), 3),
-    "lost": (ServingWorker._peer_lost, 1),
-    "joined": (ServingWorker._peer_joined, 1),
+    "lost": (ServingWorker._peer_lost, 2),
+    "joined": (ServingWorker._peer_joined, 2),
+    "lives": (ServingWorker._peers_live, 1),
     "notice": (ServingWorker._notice_came, 1),
     "ping": (ServingWorker._sign_wanted, 1),
     "tally": (ServingWorker._tally_wanted, 0),

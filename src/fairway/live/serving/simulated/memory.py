@@ -21,9 +21,14 @@ class SimulatedValues:
     """The values of one process; `kept` is where all processes keep theirs, if there `is_room`."""
 
     def __init__(
-        self, kept: dict[str, bytes], owner: str, life: Life, is_room: Callable[[dict[str, bytes], str], bool]
+        self,
+        kept: dict[str, bytes],
+        owner: str,
+        life: Life | None = None,
+        is_room: Callable[[dict[str, bytes], str], bool] = lambda *_: True,
     ) -> None:
-        self._kept, self._owner, self._life, self._is_room = kept, owner, life, is_room
+        self._kept, self._owner, self._is_room = kept, owner, is_room
+        self._life = Life(owner) if life is None else life
         self._numbers = itertools.count()
 
     def pack(self, value: object) -> Parcel:

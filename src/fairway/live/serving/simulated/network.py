@@ -36,7 +36,7 @@ class SimulatedNetwork:
 
     def transport(self, number: int, life: Life | None = None) -> SimulatedTransport:
         """The transport of a worker."""
-        return SimulatedTransport(self, number, Life(f"worker-{number}", number) if life is None else life)
+        return SimulatedTransport(self, number, life)
 
     def connect(self, number: int, name: str = "supervisor") -> SimulatedLine:
         """A line of a process to a worker."""
@@ -184,9 +184,10 @@ class _WorkerEnd(_End):
 class SimulatedTransport:
     """The connections of a worker; `ready` is called when something has arrived, or it is woken."""
 
-    def __init__(self, network: SimulatedNetwork, number: int, life: Life) -> None:
+    def __init__(self, network: SimulatedNetwork, number: int, life: Life | None = None) -> None:
         self._network, self._number = network, number
-        self._life, self.name = life, life.name
+        self._life = Life(f"worker-{number}", number) if life is None else life
+        self.name = self._life.name
         self.ready: Callable[[], None] = lambda: None
         self._ends: dict[_WorkerEnd, None] = {}
         self._called: dict[int, _WorkerEnd] = {}

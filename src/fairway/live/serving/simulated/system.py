@@ -42,6 +42,7 @@ class SimulatedSystem:
         self.crashes: list[str] = []
         self.after_turn: Callable[[int], None] | None = None
         self.on_end: Callable[[int, str], None] = lambda *_: None
+        self.on_restart: Callable[[], None] = lambda: None
         self.supervisor_stalls_until = -math.inf
         self._dead_clients: list[str] = []
         self._application = settings.application()
@@ -72,6 +73,7 @@ class SimulatedSystem:
         self.monitor.close()
         self.machine.wipe()
         self._make()
+        self.on_restart()
         self.monitor.start()
         self._turns.take_now()
 

@@ -9,6 +9,7 @@ that no worker takes the two for one.
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 
 from fairway.live.serving.seams.run_record import LaneKind, Running, RunRecord
@@ -71,6 +72,7 @@ class Monitor:
         self._blame, self._doors = blame, doors
         self._overran: dict[int, LaneKind] = {}
         self._late: dict[tuple[int, LaneKind], float] = {}
+        self._called_busy: dict[int, float] = {}
 
     def start(self) -> None:
         """Start all workers."""
@@ -117,7 +119,7 @@ class Monitor:
                 if now - worker.last_sign_at >= _SIGN_SECONDS:
                     worker.tell(now)
             elif (silent := worker.silent_seconds(now)) >= _SIGN_SECONDS and worker.has_row:
-                self._marks.call_busy(worker.number, now + silent)
+                self._call_busy(worker, now, now + silent)
         if now - self._cleared_at >= _CLEAR_SECONDS:
             self._clear(now)
         all_there = not self._starting and not self._due and all(worker.is_there for worker in self.workers)
@@ -127,6 +129,12 @@ class Monitor:
             self._tell_doors(now)
         if all_there and self.replaces and now - self._began_at > _STAND_BY_AFTER_SECONDS:
             self._pool.stand_by()
+
+    def _call_busy(self, worker: SupervisedWorker, now: float, until: float) -> None:
+        """Say that a worker is busy; now and then only, since signs that others have heard it lead to the next turn."""
+        if now - self._called_busy.get(worker.number, -math.inf) >= _TURN_SECONDS:
+            self._called_busy[worker.number] = now
+            self._marks.call_busy(worker.number, until)
 
     def _why_lost(self, worker: SupervisedWorker, now: float, passed: float) -> str | None:
         """Why a worker counts as lost though its process lives; None if it does not.
@@ -198,10 +206,12 @@ class Monitor:
                 worker.tell(now, self._notice())
             return
         self._starting.discard(worker.number)
-        self._tell_others(worker.number, ("joined", worker.number))
-        others = [other.number for other in self.workers if other.is_there and other is not worker]
-        lost = [("lost", number) for number in self._due]  # it may have met these before there was a line to it
-        worker.tell(now, *self._marks.greeting(others), *lost)
+        self._tell_others(worker.number, ("joined", worker.number, worker.epoch))
+        others = [other for other in self.workers if other.is_there and other is not worker]
+        lives = ("lives", tuple((other.number, other.epoch) for other in others))
+        # It may have met these before there was a line to it.
+        lost = [("lost", number, self.workers[number].epoch) for number in self._due]
+        worker.tell(now, lives, *self._marks.greeting([other.number for other in others]), *lost)
 
     def _bury(self, worker: SupervisedWorker, status: str, now: float) -> None:
         """A worker is dead: nothing more is placed there, and the others hear of it."""
@@ -218,7 +228,7 @@ class Monitor:
         self._leftovers.append((now + _CLEAR_SECONDS, worker.number, worker.epoch))
         if self._blame.is_new:  # before its requests are planned again
             self._tell_doors(now)
-        self._tell_others(worker.number, ("lost", worker.number))
+        self._tell_others(worker.number, ("lost", worker.number, worker.epoch))
 
     def _all_know(self, worker: SupervisedWorker, now: float) -> bool:
         """Whether all others have heard that a worker is gone; one that gives no sign is not waited for for long."""
