@@ -11,6 +11,7 @@ from fairway.errors import FairwayError
 from fairway.simtest.component import History
 from fairway.simtest.plan import Plan, Step
 from fairway.simtest.training.faults import strike
+from fairway.simtest.training.jobs import HOSTILE
 from fairway.simtest.training.sqlite_disk import shim
 from fairway.simtest.training.world import World, world_of
 
@@ -56,8 +57,8 @@ def _play(world: World, plan: Plan) -> None:
         world.timeline.run_until(world.timeline.now + _LOOK_SECONDS)
         if world.promises.all_acknowledged and not world.promises.open_jobs and not _left(world):
             break
-    left = _left(world)
-    world.promises.at_the_end(left=left, seconds=world.timeline.now - last)
+    if not world.promises.violations:
+        world.promises.at_the_end(left=_left(world), seconds=world.timeline.now - last)
 
 
 def _left(world: World) -> list[str]:
@@ -102,8 +103,9 @@ class Clients:
         """Do what a step of the workload says."""
         match step.what:
             case "submit":
-                self._world.promises.sent(step.arguments["key"], step.arguments["spec"].get("retries", 0))
-                self._submit(step.arguments["key"], step.arguments["spec"])
+                key, spec = step.arguments["key"], step.arguments["spec"]
+                self._world.promises.sent(key, spec.get("retries", 0), hostile=spec["run"][0] in HOSTILE)
+                self._submit(key, spec)
             case "cancel":
                 self._world.timeline.at(self._world.timeline.now, self._cancel, step.arguments["key"])
             case "drain":

@@ -131,6 +131,8 @@ class SimulatedJob:
             self._stop_at, self._stop_code = now + STOP_SECONDS, -int(signal.SIGTERM)
 
     def _save(self) -> None:
+        if not self.cooperative:
+            return
         reached("job.saving")
         done = int(self.step / self.ranks) * self.ranks
         self._checkpoints[self._where] = done = max(done, self._checkpoints.get(self._where, 0))

@@ -148,7 +148,7 @@ class Keeper:
 
     def _next_time(self) -> float:
         now = self._machine.timeline.now
-        if self._exit is not None:
+        if self._exit is not None or not self._kept:
             return now + _WRITE_AGAIN_SECONDS
         if self.job is None:
             return max(self._start_at, now)
@@ -161,6 +161,8 @@ class Keeper:
         try:
             claimed = self._order is not None and self.files.claim(claim)
         except OSError:
+            if self.files.directory.is_dir():
+                return  # it is tried again
             claimed = False
         if not claimed or self._order is None:
             self._leave()
@@ -244,7 +246,8 @@ class Keeper:
             if self.files.directory.is_dir():
                 return  # it is tried again
         else:
-            self._machine.seen.exit_written(self.job_name)
+            if not ended.terminated:  # otherwise a job that ends well may have saved on its way out
+                self._machine.seen.exit_written(self.job_name)
         reached("keeper.exited")
         self._leave()
 

@@ -16,6 +16,7 @@ store held after each commit that was acknowledged, all as plain words and numbe
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ class _Job:
     """A job as its owner knows it."""
 
     key: str
-    retries: int
+    retries: float
     acknowledged: bool = False
     cancel_sent: bool = False
     checkpoint: int = 0
@@ -52,7 +53,7 @@ class Promises:
 
     violations: list[str] = field(default_factory=list)
     _jobs: dict[str, _Job] = field(default_factory=dict)
-    _sent: dict[str, int] = field(default_factory=dict)
+    _sent: dict[str, float] = field(default_factory=dict)
     _by_key: dict[str, str] = field(default_factory=dict)
     _running: dict[int, _Run] = field(default_factory=dict)
     _final: dict[str, str] = field(default_factory=dict)
@@ -66,9 +67,9 @@ class Promises:
 
     # What clients do and are told
 
-    def sent(self, key: str, retries: int) -> None:
-        """A client sends a job, perhaps not for the first time."""
-        self._sent[key] = retries
+    def sent(self, key: str, retries: int, *, hostile: bool) -> None:
+        """A client sends a job, perhaps not for the first time; one that is hostile may fail for what it writes."""
+        self._sent[key] = math.inf if hostile else retries
 
     def acknowledged(self, key: str, job: str) -> None:
         """A client was told that its job is stored."""
@@ -173,7 +174,7 @@ class Promises:
         known = self._job(job)
         if state == "succeeded" and not known.ended_well:
             self._broken(f"{job} succeeded, but none of its runs came to its end")
-        elif state == "failed" and known.harm <= known.retries:
+        elif state == "failed" and known.harm <= known.retries < math.inf:
             self._broken(f"{job} failed after {known.harm} failures, of which it may have {known.retries}")
         elif state == "cancelled" and not known.cancel_sent:
             self._broken(f"{job} was cancelled, but not by its owner")
