@@ -19,13 +19,13 @@ from fairway.store.postgresql import postgresql_engines
 from fairway.store.sqlite import sqlite_engines
 from fairway.store.sqlite_files import StoreFiles, refuse_damage, refuse_what_is_missing
 from fairway.store.store import Store
-from fairway.store.writer import GroupWriter, said
+from fairway.store.writer import GroupWriter, MakeWriter, said
 
 _FILE = "fairway.db"
 _EXPECTED = "expected a directory, a file or postgresql://user@host/database"
 
 
-def open_store(url: str | PathLike[str], *, writer: type[GroupWriter] = GroupWriter) -> Store:
+def open_store(url: str | PathLike[str], *, writer: MakeWriter = GroupWriter) -> Store:
     """Open a store, made if it does not exist yet; a simulation has a `writer` without a thread."""
     text = str(url)
     if re.match(r"postgres(ql)?(\+psycopg)?://", text):

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from fairway.store.sqlite_files import StoreFiles
-from fairway.store.writer import GroupWriter, failure
+from fairway.store.writer import GroupWriter, MakeWriter, failure
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,7 +26,7 @@ class Store:
     """An open store. Any thread may use it; made by `open_store`."""
 
     def __init__(self, address: str, *, reading: Engine, writing: Engine, files: StoreFiles | None = None,
-                 writer: type[GroupWriter] = GroupWriter) -> None:  # fmt: skip
+                 writer: MakeWriter = GroupWriter) -> None:  # fmt: skip
         """With the `files` that it consists of, where it is not kept by a server."""
         self.address = address
         self._reading = reading

@@ -136,6 +136,9 @@ class GroupWriter:
                 work.done.set_exception(problem)
 
 
+MakeWriter: TypeAlias = Callable[[Engine, StoreFiles | None], GroupWriter]
+
+
 def _answers(connection: Connection, group: list[_Work]) -> list[_Answer]:
     values, problem = _attempt(connection, lambda connection: [work.run(connection) for work in group])
     if problem is None:

@@ -19,7 +19,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,7 @@ class Agent:
         keepers: Keepers | None = None,
         clock: MachineClock = time,
         instance: str | None = None,
+        outside: Mapping[str, str] = os.environ,
     ) -> None:
         """For the runs of a directory; with other `keepers` than processes of this machine, none are started."""
         self._directory, self._time_scale = directory, time_scale
@@ -95,10 +96,16 @@ class Agent:
             emit=self._push,
             keepers=keepers or KeeperProcesses(self._watch, self._nursery, containment),
             time_scale=time_scale,
+            outside=outside,
             clock=clock,
             instance=instance or str(os.getpid()),
             containment=containment,
         )
+
+    @property
+    def runs(self) -> RunTable:
+        """The runs that it looks after."""
+        return self._runs
 
     async def serve(self, listen: Listen | None = None, *, tick_seconds: float = _TICK_SECONDS) -> None:
         """Until a controller or a signal ends it; `listen` lets controllers in, by its socket if nothing is given."""

@@ -93,6 +93,12 @@ class AgentState:
         """The last lease under which the job was ever accepted here; 0 for none."""
         return max([self.floors.get(job, 0), *(run.lease for run in self.runs if run.job == job)])
 
+    def has_finished(self, job: str) -> bool:
+        """Whether a run of the job has come to its end, and the controller has not said yet that it knows."""
+        return any(
+            run.job == job and run.outcome is not None and run.outcome.kind is OutcomeKind.FINISHED for run in self.runs
+        )
+
     def last_lease(self) -> int:
         """The highest number of a lease that was ever accepted here, as far as it is remembered; 0 for none."""
         return max([0, *self.floors.values(), *(run.lease for run in self.runs)])

@@ -20,10 +20,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from fairway.live.backend.channel import STOPPED
 from fairway.live.local.containment import group_at, most_processes
@@ -33,6 +34,8 @@ from fairway.live.local.log_files import open_log, trim_log
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
 from fairway.live.local.stopping import Stopping
 from fairway.live.untrusted_file import UntrustedFileError
+
+T = TypeVar("T")
 
 _PARENT_DEATH_SIGNAL = 1
 CHILD_SUBREAPER = 36
@@ -297,18 +300,22 @@ def main(directory: str) -> int:
         return 1
     keeper = Keeper(files, order)
     keeper.listen()
-    if files.claim(asdict(me)):
-        _write_down(files, keeper.run())
+    if _when_there_is_room(files, lambda: files.claim(asdict(me))):
+        ended = keeper.run()
+        _when_there_is_room(files, lambda: files.write_exit(ended))
     return 0
 
 
-def _write_down(files: RunFiles, ended: RunExit) -> None:
-    """Write down how it ended, as soon as the disk has room for it: the agent learns of it in no other way."""
+def _when_there_is_room(files: RunFiles, write: Callable[[], T]) -> T | None:
+    """Write something down as soon as the disk has room for it; None if the directory of the run is gone.
+
+    A run that could not be claimed is no failure of its job, and of how it ended the agent learns in no other way.
+    """
     while True:
         try:
-            return files.write_exit(ended)
+            return write()
         except OSError as error:
-            print(f"cannot write down how the run ended: {error}", flush=True)
+            print(f"cannot write into the directory of the run: {error}", flush=True)
             if not files.directory.is_dir():
                 return None
             time.sleep(_WRITE_AGAIN_SECONDS)

@@ -124,6 +124,8 @@ class RunTable:
                 raise RefusedError(Refusal.BUSY, message)
         run = self._preparation.prepared(command, accelerators, now=self._clock.time())
         self.state.runs.append(run)
+        if self.state.has_finished(command.job):  # of which the controller had not heard when it asked
+            self._call_off(command.job)
         self._launch(self._those_that_can())  # which writes it down, with the run itself
         if run.state is RunState.WAITING:
             self._save()
@@ -250,8 +252,7 @@ class RunTable:
             if run.state in {RunState.STARTING, RunState.RUNNING, RunState.ENDING}:
                 self._look_after(run)
             if run.expires and run.state in {RunState.WAITING, RunState.STARTING, RunState.RUNNING}:
-                ends = self._watch(run).ends
-                if ends is not None and self._clock.monotonic() >= ends:
+                if (ends := self._watch(run).ends) is not None and self._clock.monotonic() >= ends:
                     self._end(EndRun(run.lease, run.job))
         self._launch(self._those_that_can())
         if self._unsaved_since is not None and self._clock.monotonic() - self._unsaved_since >= _SAVE_SECONDS:
@@ -344,9 +345,8 @@ class RunTable:
         """Whether the keeper was asked to end the run and has not, by far: it was stopped, or hangs."""
         if run.state is not RunState.ENDING:
             return False
-        now = self._clock.monotonic()
+        now, order = self._clock.monotonic(), watch.files.order() if watch.overdue_at is None else None
         if watch.overdue_at is None:
-            order = watch.files.order()
             seconds = 0.0 if order is None else order.checkpoint_seconds + order.grace_seconds
             watch.overdue_at = now + seconds + _OVERDUE_SECONDS
         return now >= watch.overdue_at
@@ -359,15 +359,16 @@ class RunTable:
             self._conclude(run, outcome_of(watch.files, len(run.workers)))
 
     def _conclude(self, run: RunRecord, outcome: RunOutcome) -> None:
-        outcome = outcome if outcome.ended is not None else replace(outcome, ended=self._clock.time())
-        run.state, run.outcome = RunState.ENDED, outcome
+        run.state, run.outcome = (
+            RunState.ENDED,
+            outcome if outcome.ended else replace(outcome, ended=self._clock.time()),
+        )
         if outcome.kind in {OutcomeKind.FINISHED, OutcomeKind.FAILED, OutcomeKind.FAILED_TO_START}:
             self._call_off(run.job)
         self._save_soon()
-        watch = self._watches.pop(run.directory, None)
-        if watch is not None and watch.spawned is not None:
+        if (watch := self._watches.pop(run.directory, None)) is not None and watch.spawned is not None:
             self._gone.append(watch.spawned)
-        self._emit(RunEnded(run.lease, run.job, self._clock.time(), outcome))
+        self._emit(RunEnded(run.lease, run.job, self._clock.time(), run.outcome))
         _LOG.info("job %s, lease %d: %s %s", run.job, run.lease, outcome.kind, outcome.reason)
 
     def _call_off(self, job: str) -> None:
@@ -402,8 +403,7 @@ class RunTable:
     def _rewrite(self, run: RunRecord, **changes: Any) -> None:
         """Change the lease as the job sees it."""
         files = self._watch(run).files
-        lease = files.lease()
-        if lease is not None:
+        if (lease := files.lease()) is not None:
             files.write_lease(replace(lease, **changes))
 
     def _watch(self, run: RunRecord) -> RunWatch:

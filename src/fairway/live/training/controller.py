@@ -20,6 +20,7 @@ from threading import Event as Flag
 from threading import Lock, Thread
 from typing import TypeVar
 
+from fairway.allocate.policy import Policy
 from fairway.cluster import Cluster
 from fairway.engine.training.engine import TrainingEngine
 from fairway.errors import FairwayError, InputError
@@ -58,7 +59,9 @@ class Controller:
         table: ThroughputTable | None = None,
         backend: Backend | None = None,
         machine: MachineClock = time,
+        decided_by: Callable[[Policy], Policy] | None = None,
     ) -> None:
+        """On a store; `decided_by` is how the policy is asked, in a process of its own if nothing is given."""
         self.settings, self.store = settings, store
         self.table = catalog.builtin() if table is None else table
         self.clock = Clock(settings.time_scale, machine=machine)
@@ -67,7 +70,8 @@ class Controller:
         self._backend = backend or backend_named(settings.backend)(
             settings.backend_directory, emulate=settings.emulate, time_scale=settings.time_scale
         )
-        decided_by = partial(budgeted, seconds=settings.decision_seconds)
+        if decided_by is None:
+            decided_by = partial(budgeted, seconds=settings.decision_seconds)
         self._work = Work(
             Surroundings(settings, store, self.table, self.clock, self._statistics, decided_by),
             self._backend,
@@ -94,6 +98,10 @@ class Controller:
         if self._failure is not None:
             self._thread.join()
             raise self._failure
+
+    async def work(self) -> None:
+        """All that it does, for an event loop of its own; `start` has one in a thread."""
+        await self._work.run(self._ready.set)
 
     def stop(self) -> None:
         """Stop scheduling; jobs run on, and the next controller adopts them."""
@@ -224,7 +232,7 @@ class Controller:
 
     def _serve(self) -> None:
         try:
-            asyncio.run(self._work.run(self._ready.set))
+            asyncio.run(self.work())
         except BaseException as error:
             self._failure = error
             if self._ready.is_set():

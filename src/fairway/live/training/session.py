@@ -21,6 +21,7 @@ from fairway.allocate.registry import policy_of
 from fairway.engine.training.engine import EngineOptions, TrainingEngine
 from fairway.engine.training.messages import Event, JobArrived
 from fairway.errors import InputError
+from fairway.fault_points import reached
 from fairway.jobs.description import JobDescription
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.answers import CommandAnswer, SupersededError
@@ -228,6 +229,7 @@ def write_all(connection: Connection, epoch: int, changes: Sequence[Change]) -> 
     if newest != epoch:
         raise SupersededError(f"another controller has started on this store: epoch {newest} after {epoch}")
     results = [change(connection) for change in changes]
+    reached("session.written")
     return frozenset(job for result in results if isinstance(result, ledger.EndedMeanwhile) for job in result.jobs)
 
 
