@@ -14,7 +14,7 @@ MUTATED := $(addprefix src/fairway/,allocate configure place engine store live s
 BENCHMARKS = $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sim test lint types imports unit audit docs tables bench mutants mutants-changed fuzz lock format clean
+.PHONY: help setup demo demo-sim test lint types imports unit audit advisories docs tables bench mutants mutants-changed fuzz lock format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -45,7 +45,7 @@ demo-sim: $(READY)  ## run a published trace on a mixed cluster under four polic
 	@echo "Open $(REPORT) in a browser: completion times, who ran where, who got its share, what it cost."
 	@echo "One decision by itself: $(BIN)/fairway allocate $(PROBLEM) --policy max-min-fairness --table"
 
-test: lint types imports unit audit docs  ## lint, check types and imports, run every test, build the documentation
+test: lint types imports unit docs advisories  ## lint, check types and imports, run every test, build the documentation
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -63,6 +63,9 @@ unit: $(READY)
 # Where no index with the advisories is reached, as without a network, this says so and is no failure.
 audit: $(READY)  ## look for known vulnerabilities of the locked dependencies
 	@$(BIN)/python -m tests.audit $(LOCK)
+
+advisories: $(READY)
+	@$(BIN)/python -m tests.audit --only-tell $(LOCK)
 
 docs: $(READY)  ## build the documentation into site/; any warning is an error
 	$(BIN)/zensical build --clean --strict
