@@ -1,0 +1,88 @@
+"""Bugs that are planted into the live training system, each of which the simulation has to find within some histories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, event
+
+from fairway.live.local.agent_state import AgentState, RunRecord
+from fairway.live.local.run_table import RunTable
+from fairway.live.training import loop
+from fairway.live.training.loop import Work
+from fairway.live.training.loop_state import State
+from fairway.simtest.runner import run_many, smallest
+from fairway.simtest.training.component import TRAINING
+from fairway.store import counters, sqlite, submissions
+
+
+def found(*generators: str, most: int, saying: str) -> None:
+    """A history with a violation that says so is found within so many."""
+    tally = run_many(TRAINING, generators, histories=most)
+    assert tally.broken, f"{tally.histories} histories with {tally.faults.total()} faults have found nothing"
+    _, history = tally.broken[0]
+    assert any(saying in violation for violation in history.violations), history.violations
+
+
+def test_a_controller_that_is_not_fenced_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = loop.write_all
+
+    def unfenced(connection: Connection, _: int, changes: Sequence[Any]) -> frozenset[str]:
+        return real(connection, counters.last(connection, counters.EPOCHS), changes)
+
+    monkeypatch.setattr(loop, "write_all", unfenced)
+    found("adversarial", most=60, saying="has written although epoch")
+
+
+def test_a_lease_that_does_not_wait_for_the_holder_before_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AgentState, "holders", lambda *_: [])
+    found("uniform", most=60, saying="under lease")
+
+
+def test_a_write_that_is_acknowledged_before_its_sync_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = sqlite._engine
+
+    def hasty(*arguments: Any, **options: Any) -> Engine:
+        engine = real(*arguments, **options)
+        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=NORMAL"))
+        return engine
+
+    monkeypatch.setattr(sqlite, "_engine", hasty)
+    found("adversarial", most=60, saying="")
+
+
+def test_a_submission_that_is_taken_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submissions, "_known", lambda *_: {})
+    found("adversarial", most=100, saying="submission")
+
+
+def test_a_wake_up_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Work.look_for_jobs
+
+    def deaf(work: Work) -> None:
+        if work._course.state is State.ATTACHED:
+            real(work)
+
+    monkeypatch.setattr(Work, "look_for_jobs", deaf)
+    found("uniform", most=100, saying="after the last fault")
+
+
+def test_a_gang_that_starves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = RunTable._those_that_can
+
+    def unfair(table: RunTable) -> list[RunRecord]:
+        return [run for run in real(table) if len(run.workers) == 1 or run.accepted == table._clock.time()]
+
+    monkeypatch.setattr(RunTable, "_those_that_can", unfair)
+    found("uniform", most=100, saying="after the last fault")
+
+
+def test_a_plan_that_breaks_a_promise_shrinks_to_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AgentState, "holders", lambda *_: [])
+    tally = run_many(TRAINING, ("uniform",), histories=60)
+    plan, _ = tally.broken[0]
+    small = smallest(TRAINING, plan)
+    assert len(small.steps) <= 6 < len(plan.steps)
+    assert TRAINING.run(small).violations
