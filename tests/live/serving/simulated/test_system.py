@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairway.engine.serving.messages import StageDone
 from fairway.live.serving.clients.client_protocol import RequestFailedError
 from fairway.live.serving.runtime import worker
+from fairway.live.serving.runtime.message_codec import Coder
+from fairway.live.serving.seams.run_record import NO_MARK
 from fairway.live.serving.seams.transport import Arrival
 from fairway.live.serving.simulated.network import SimulatedTransport
 from fairway.live.serving.simulated.system import SimulatedSystem
@@ -245,3 +248,30 @@ def test_a_planner_keeps_nothing_of_the_batches_of_a_lost_worker() -> None:
     system.time.advance(20.0)
     assert system.monitor.restarts > 3
     assert system.workers[2]._batch_messages._sent == {}
+
+
+def test_a_worker_keeps_no_output_of_a_request_that_its_predecessor_had_received() -> None:
+    system = _system("fork", workers=2)
+    system.pool.kill(0)
+    system.time.advance(3.0)
+    values = system.seams.values("w1-0-test-")
+    coded = Coder(list(system.workers[0]._stages._known)).encode(StageDone(1, 2, 1, 0, 0.0))
+    line = system.seams.connect(0)
+    line.send(("event", coded, {2: tuple(values.pack(7))}, None, None, NO_MARK))
+    system.time.advance(1.0)
+    assert len(system.workers[0]._values) == 0
+
+
+@BOTH
+def test_a_planner_that_is_back_refuses_nothing_before_it_knows_the_workers(rows_as_messages: bool) -> None:
+    nowhere = Path("/nonexistent")
+    target = "tests.live.serving.served:fork"
+    settings = ServingSettings(target, nowhere, nowhere, workers=2, scheduler="compass:centralised")
+    system = SimulatedSystem(settings, rows_as_messages=rows_as_messages)
+    system.start()
+    _late(system, "worker-2", "row", 0.5)
+    for number in range(3):
+        system.pool.kill(2)
+        with system.client() as client:
+            assert client.ask(x=number) == 3 * number + number * number
+        system.time.advance(6.0)

@@ -97,6 +97,8 @@ class PeerMessages:
             kept.marks[key] = mark
         else:
             key = message.key
+            if self._lives.is_over(key):  # the one before this process has received it: the sender will hear that
+                return message
         for stage, value in came.items():
             kept.keep_output(key, stage, value)
         self._output_came(key)

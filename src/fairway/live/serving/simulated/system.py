@@ -52,6 +52,7 @@ class SimulatedSystem:
 
     def _make(self) -> None:
         """What `fairway serve` makes when it starts: rows, a pool, a monitor."""
+        self._started_at = self.time.now()
         self.seams = SimulatedSeams(self.machine)
         self.pool = SimulatedPool(self.machine, self._program, self._start_seconds)
         self.pool.crashes = self.crashes
@@ -119,9 +120,14 @@ class SimulatedSystem:
         if not self.monitor.replaces:  # it has been started again, and an operator starts it until it has started
             if self.monitor.is_complete:
                 self.monitor.replaces = True
-            elif self.restarts and any(self.pool.ended(worker.number) is not None for worker in self.monitor.workers):
+            elif self.restarts and self._cannot_start():
                 self.restart()
         return now + self.monitor.patience
+
+    def _cannot_start(self) -> bool:
+        """Whether a process has ended before all had started, or they have not in a long time."""
+        has_ended = any(self.pool.ended(worker.number) is not None for worker in self.monitor.workers)
+        return has_ended or self.time.now() > self._started_at + _PATIENCE_SECONDS
 
     def _program(self, number: int, epoch: int, seams: SimulatedSeams) -> ServingWorker:
         worker = self.workers[number] = ServingWorker(self.settings, number, epoch, seams)

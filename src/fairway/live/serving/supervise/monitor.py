@@ -203,7 +203,7 @@ class Monitor:
         """Once a new process has given a sign, it and the others hear of each other."""
         if not worker.is_there:
             if worker.call() and worker.wanted == 0:
-                worker.tell(now, self._notice())
+                worker.tell(now)
             return
         self._starting.discard(worker.number)
         self._tell_others(worker.number, ("joined", worker.number, worker.epoch))
@@ -211,7 +211,9 @@ class Monitor:
         lives = ("lives", tuple((other.number, other.epoch) for other in others))
         # It may have met these before there was a line to it.
         lost = [("lost", number, self.workers[number].epoch) for number in self._due]
-        worker.tell(now, lives, *self._marks.greeting([other.number for other in others]), *lost)
+        greeting = self._marks.greeting([other.number for other in others])
+        # The notice opens its door: before, it would not know where to place what comes in.
+        worker.tell(now, *greeting, lives, *lost, self._notice())
 
     def _bury(self, worker: SupervisedWorker, status: str, now: float) -> None:
         """A worker is dead: nothing more is placed there, and the others hear of it."""
