@@ -238,7 +238,7 @@ class _Loader(yaml.SafeLoader):
         """PyYAML looks at all that is open for every bracket, so that ten thousand of them take it many seconds."""
         if self.flow_level >= _DEEPEST:
             raise RecursionError
-        super().fetch_flow_collection_start(token)  # type: ignore[no-untyped-call]
+        super().fetch_flow_collection_start(token)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         members = super().construct_mapping(node, deep=deep)

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -31,7 +32,8 @@ from fairway.live.local.agent_messages import (
     Shutdown,
     read_reply,
 )
-from fairway.live.local.frames import connected_socket, encoded, read_message
+from fairway.live.local.frames import connected_socket, encoded, peer_of, read_message
+from fairway.live.local.identity import identify, send_signal
 
 SILENT_SECONDS = 10.0
 """An agent that does not answer for so long counts as lost. What it is asked takes milliseconds, or as long as a busy
@@ -45,12 +47,16 @@ class AgentGoneError(FairwayError):
 
 
 class AgentSilentError(AgentGoneError):
-    """The process of the agent is there and does not answer, as if it were stopped; it may answer again some day."""
+    """The process of the agent is there and does not answer, as if it were stopped; it may answer again some day.
+
+    A controller that finds it silent when it connects lets it go on (SIGCONT): a job may have stopped it, and with it
+    all the others.
+    """
 
     def __init__(self) -> None:
         super().__init__(
-            f"the agent lives but has not answered for {SILENT_SECONDS:g} s; jobs run on, and it is used again when it "
-            "answers"
+            f"the agent lives but has not answered for {SILENT_SECONDS:g} s; jobs run on, it is woken in case it was "
+            "stopped, and it is used again when it answers"
         )
 
 
@@ -73,7 +79,9 @@ class AgentClient:
     async def connect(cls, directory: Path, epoch: int | None) -> tuple[AgentClient, Greeting]:
         """Connect as the controller of this epoch, or, without one, to look only; also gives how things stand."""
         try:
-            reader, writer = await asyncio.open_unix_connection(sock=connected_socket(directory))
+            connected = connected_socket(directory)
+            agent = identify(peer_of(connected)[0])
+            reader, writer = await asyncio.open_unix_connection(sock=connected)
         except BlockingIOError:  # as many connections wait for it as the system lets wait
             raise AgentSilentError from None
         except OSError as error:
@@ -81,7 +89,9 @@ class AgentClient:
         client = cls(reader, writer)
         try:
             greeting: Greeting = await client._ask(Hello(epoch))
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, AgentSilentError) and agent is not None:
+                send_signal(agent, signal.SIGCONT)
             await client.close()
             raise
         return client, greeting
