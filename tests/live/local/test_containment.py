@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.live.local.containment import CAVEAT, Containment
+from fairway.live.local.containment import CAVEAT, Containment, RunGroup, _nested
 from fairway.live.local.identity import identify
 from fairway.live.local.keepers import keeper_of
 from tests.live.training.machine import Machine, kill, until
@@ -139,3 +139,16 @@ def test_a_fork_bomb_ends_with_its_run(tmp_path: Path, grouped: Containment) -> 
             assert groups_of(grouped) == []
 
     asyncio.run(check())
+
+
+def test_groups_that_a_job_has_nested_a_thousand_deep_are_found_the_innermost_first(tmp_path: Path) -> None:
+    """Plain directories stand for them, since not every system lets tests make groups."""
+    innermost = str(tmp_path)
+    for _ in range(1500):
+        innermost += "/a"
+        Path(innermost).mkdir()
+    found = list(_nested(tmp_path))
+    assert (found[0], found[-1], len(found)) == (Path(innermost), tmp_path, 1501)
+    RunGroup((tmp_path,)).remove()
+    assert not tmp_path.exists()
+    tmp_path.mkdir()

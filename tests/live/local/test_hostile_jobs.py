@@ -129,6 +129,18 @@ def test_a_job_that_prints_without_end_keeps_the_last_part_of_its_log_and_no_mor
     asyncio.run(check())
 
 
+def test_a_command_that_is_too_long_to_be_started_is_not_repeated_in_the_reason(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with Machine(tmp_path) as machine:
+            await machine.start(run="true " + "x" * 300_000)
+            outcome = await machine.ended()
+            assert outcome.kind == "failed-to-start"
+            assert "Argument list too long" in outcome.reason
+            assert len(outcome.reason) < 400
+
+    asyncio.run(check())
+
+
 @pytest.mark.parametrize(
     "deed",
     [

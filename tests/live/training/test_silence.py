@@ -43,6 +43,14 @@ def test_a_stopped_agent_is_noticed_holds_up_no_drain_and_is_adopted_again(tmp_p
         assert (site.agent_pid(), job.state, job.attempts) == (agent, JobState.RUNNING, 1)
 
 
+def test_an_agent_that_a_job_has_stopped_is_let_go_on(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        site.wait_for(site.submit("true"), JobState.SUCCEEDED)
+        os.kill(site.agent_pid(), signal.SIGSTOP)
+        until(lambda: not site.controller.healthy, "for the silence to be noticed")
+        site.wait_for(site.submit("echo here"), JobState.SUCCEEDED)
+
+
 def test_the_end_does_not_wait_for_ever_for_an_agent_that_is_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,6 @@ import math
 import os
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -45,7 +44,7 @@ from fairway.live.local.agent_messages import (
     reply_document,
 )
 from fairway.live.local.containment import Containment
-from fairway.live.local.frames import SOCKET, encoded, listening_socket, read_message
+from fairway.live.local.frames import SOCKET, encoded, listening_socket, peer_of, read_message
 from fairway.live.local.identity import ProcessIdentity, open_process
 from fairway.live.local.keepers import KeeperProcesses, Keepers
 from fairway.live.local.nurseries import Nursery
@@ -253,7 +252,7 @@ class Agent:
 def _is_ours(writer: asyncio.StreamWriter) -> bool:
     """Whether the other side belongs to the same user, or to root; the mode of the socket says so too."""
     peer: socket.socket = writer.get_extra_info("socket")
-    _, user, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    _, user = peer_of(peer)
     return user in {0, os.getuid()}
 
 

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -31,7 +32,8 @@ from fairway.live.local.agent_messages import (
     Shutdown,
     read_reply,
 )
-from fairway.live.local.frames import connected_socket, encoded, read_message
+from fairway.live.local.frames import connected_socket, encoded, peer_of, read_message
+from fairway.live.local.identity import identify, send_signal
 
 SILENT_SECONDS = 10.0
 """An agent that does not answer for so long counts as lost. What it is asked takes milliseconds, or as long as a busy
@@ -47,12 +49,16 @@ class AgentGoneError(FairwayError):
 
 
 class AgentSilentError(AgentGoneError):
-    """The process of the agent is there and does not answer, as if it were stopped; it may answer again some day."""
+    """The process of the agent is there and does not answer, as if it were stopped; it may answer again some day.
+
+    A controller that finds it silent when it connects lets it go on (SIGCONT): a job may have stopped it, and with it
+    all the others.
+    """
 
     def __init__(self) -> None:
         super().__init__(
-            f"the agent lives but has not answered for {SILENT_SECONDS:g} s; jobs run on, and it is used again when it "
-            "answers"
+            f"the agent lives but has not answered for {SILENT_SECONDS:g} s; jobs run on, it is woken in case it was "
+            "stopped, and it is used again when it answers"
         )
 
 
@@ -62,6 +68,9 @@ class AgentAccess(Protocol):
     async def open(self, directory: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Both ends of a connection to the agent of a directory; raises `OSError` where none listens."""
         ...
+
+    def wake(self, writer: asyncio.StreamWriter) -> None:
+        """Let the agent at the other end of a connection go on, in case it was stopped."""
 
     async def start(self, directory: Path, *, emulate: str | None, time_scale: float) -> None:
         """Start an agent, and wait until it listens."""
@@ -90,8 +99,9 @@ class AgentClient:
         cls, directory: Path, epoch: int | None, *, access: AgentAccess | None = None
     ) -> tuple[AgentClient, Greeting]:
         """Connect as the controller of this epoch, or, without one, to look only; also gives how things stand."""
+        access = access or AgentProcesses()
         try:
-            reader, writer = await (access or AgentProcesses()).open(directory)
+            reader, writer = await access.open(directory)
         except BlockingIOError:  # as many connections wait for it as the system lets wait
             raise AgentSilentError from None
         except OSError as error:
@@ -99,7 +109,9 @@ class AgentClient:
         client = cls(reader, writer)
         try:
             greeting: Greeting = await client._ask(Hello(epoch))
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, AgentSilentError):
+                access.wake(writer)
             await client.close()
             raise
         return client, greeting
@@ -191,6 +203,12 @@ class AgentProcesses:
     async def open(self, directory: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the socket."""
         return await asyncio.open_unix_connection(sock=connected_socket(directory))
+
+    def wake(self, writer: asyncio.StreamWriter) -> None:
+        """SIGCONT; an agent that had died would not be silent, but its connection broken."""
+        agent = identify(peer_of(writer.get_extra_info("socket"))[0])
+        if agent is not None:
+            send_signal(agent, signal.SIGCONT)
 
     async def start(self, directory: Path, *, emulate: str | None, time_scale: float) -> None:
         """Start a process, which outlives this one."""

@@ -155,14 +155,16 @@ def _is_usable(path: Path) -> bool:
 
 
 def _nested(path: Path) -> Iterator[Path]:
-    """A group and those that a job has made in it, the innermost first."""
-    try:
-        inner = [entry.path for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return
-    for each in inner:
-        yield from _nested(Path(each))
-    yield path
+    """A group and those that a job has made in it, the innermost first; a job may have nested them a thousand deep."""
+    found, unseen = list[str](), [str(path)]
+    while unseen:
+        group = unseen.pop()
+        try:
+            unseen += [entry.path for entry in os.scandir(group) if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        found.append(group)
+    yield from map(Path, reversed(found))
 
 
 def _members(path: Path) -> Iterator[int]:

@@ -1,22 +1,23 @@
 """Removes the directories of runs that are forgotten, on a thread of its own.
 
-A job may leave a million files in its channel, or directories that nobody may enter. Neither may hold up the agent: a
-directory is first renamed, so that its name is free at once, and removed as fast as the disk can.
+A job may leave a million files in its channel, directories that nobody may enter, or that are nested ten thousand deep.
+None of it may hold up the agent: a directory is first renamed, so that its name is free at once, and removed as fast as
+the disk can.
 """
 
 from __future__ import annotations
 
+import itertools
+import logging
 import os
-import shutil
-import stat
-from collections.abc import Callable
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any
 
 _GONE = ".gone-"
+_LOG = logging.getLogger(__name__)
 
 
 class Disposal:
@@ -60,25 +61,58 @@ class Disposal:
                     self._thread = None
                     return
                 directory = self._waiting.get()
-            remove_tree(directory)
+            try:
+                remove_tree(directory)
+            except Exception:  # a thread that ends here would leave all that follows where it is
+                _LOG.exception("%s cannot be removed", directory)
 
 
 def remove_tree(directory: Path) -> None:
-    """Remove a directory, or whatever has its name, also where a job has closed it; what cannot be removed stays."""
-    if directory.is_dir() and not directory.is_symlink():
-        shutil.rmtree(directory, onerror=_opened)
-    else:
-        with suppress(OSError):
-            directory.unlink()
+    """Remove a directory, or whatever has its name, also where a job has closed it; what cannot be removed stays.
 
-
-def _opened(function: Callable[..., Any], path: str, _: Any) -> None:
-    """Let a directory be entered that its job has closed, and try again."""
+    A job can nest directories deeper than a path can name or a function can call itself. So what is inside an inner
+    directory is moved up to the outermost, which then is a flat one; no link is followed.
+    """
     with suppress(OSError):
-        for each in (path, os.path.dirname(path)):  # noqa: PTH120 - plain text, as rmtree gives it
-            if stat.S_ISDIR(os.lstat(each).st_mode):
-                os.chmod(each, 0o700, follow_symlinks=True)  # noqa: PTH101 - as above
-        if function in {os.open, os.scandir, os.lstat}:
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            function(path)
+        if directory.is_symlink() or not directory.is_dir():
+            return directory.unlink()
+        directory.chmod(0o700)
+        top = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            _empty(top)
+        finally:
+            os.close(top)
+        directory.rmdir()
+    return None
+
+
+def _empty(top: int) -> None:
+    inside = deque(_files_removed(top))
+    numbers = itertools.count()
+    while inside:
+        name = inside.popleft()
+        with suppress(OSError):
+            inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+            try:
+                for each in _files_removed(inner):
+                    moved = f"{_GONE}{os.getpid()}-{next(numbers)}"
+                    with suppress(OSError):
+                        os.rename(each, moved, src_dir_fd=inner, dst_dir_fd=top)
+                        inside.append(moved)
+            finally:
+                os.close(inner)
+            os.rmdir(name, dir_fd=top)
+
+
+def _files_removed(directory: int) -> list[str]:
+    """The directories in a directory, with the right to enter them; all else in it is removed."""
+    inner = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    inner.append(entry.name)
+                    os.chmod(entry.name, 0o700, dir_fd=directory)
+                else:
+                    os.unlink(entry.name, dir_fd=directory)
+    return inner

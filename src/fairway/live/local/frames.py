@@ -12,12 +12,14 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from struct import Struct
 from typing import Any
 
 from fairway.errors import FairwayError
 
 SOCKET = "agent.sock"
 _MOST_BYTES = 16 * 2**20
+_CREDENTIALS = Struct("3i")
 
 
 class FrameError(FairwayError):
@@ -46,6 +48,12 @@ async def read_message(reader: asyncio.StreamReader) -> dict[str, Any] | None:
     if not isinstance(message, dict):
         raise FrameError("a message that is not an object")
     return message
+
+
+def peer_of(connection: socket.socket) -> tuple[int, int]:
+    """The process at the other end, and its user; of a socket that was connected to, the process that listens there."""
+    pid, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return pid, user
 
 
 @contextmanager

@@ -43,6 +43,9 @@ _LOOK_SECONDS = 0.05
 """How often to look while waiting for groups to become empty, of which no signal tells."""
 
 _WRITE_AGAIN_SECONDS = 1.0
+_LONGEST_NAME = 200
+"""Characters of a command in the reason why it cannot be started: everyone who lists jobs reads it."""
+
 _LOG_SECONDS = 0.5
 """How often to look whether a log has grown too large."""
 
@@ -186,7 +189,7 @@ class Keeper:
             who = "" if self._user is None else f" by user '{self._user.name}'"
             raise _CannotStartError(f"workdir {workdir}: cannot be entered{who}") from None
         except (OSError, ValueError) as error:
-            command = run if isinstance(run, str) else run[0]
+            command = (run if isinstance(run, str) else run[0])[:_LONGEST_NAME]
             raise _CannotStartError(f"command '{command}': {getattr(error, 'strerror', None) or error}") from None
 
     # Waiting and stopping

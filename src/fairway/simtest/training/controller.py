@@ -38,6 +38,9 @@ class SimulatedAgents:
         """Connect over the simulated network."""
         return await self._world.network.connect(self._process)
 
+    def wake(self, writer: asyncio.StreamWriter) -> None:
+        """A simulated agent that is paused goes on when its pause is over."""
+
     async def start(self, directory: Path, *, emulate: str | None, time_scale: float) -> None:  # noqa: ARG002
         """Start the agent of this world."""
         await self._world.start_agent()
