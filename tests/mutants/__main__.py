@@ -189,9 +189,17 @@ def _equals() -> dict[str, list[dict[str, str]]]:
 
 
 def _is_equal(mutant: Mutant, listed: dict[str, list[dict[str, str]]]) -> bool:
-    """Whether an entry names the mutant: by its function, its text and, unless that is left open, what it becomes."""
+    """Whether an entry names the mutant: by its function and text and, where that is not enough, its line and result.
+
+    `a number` stands for any number of the function.
+    """
+    line = mutant.text.splitlines()[mutant.line - 1].strip()
+    is_number = mutant.before.replace(".", "").replace("e-", "").replace("_", "").isdigit()
     return any(
-        one["in"] == mutant.within and one["before"] == mutant.before and one.get("after", mutant.after) == mutant.after
+        one["in"] == mutant.within
+        and (one["before"] == mutant.before or (one["before"] == "a number" and is_number))
+        and one.get("after", mutant.after) == mutant.after
+        and one.get("line", line) == line
         for one in listed.get(str(mutant.file.relative_to(SOURCE / "fairway")), ())
     )
 

@@ -69,8 +69,10 @@ class Selection:
             if found:
                 return found
         found = {test for record in records for test in record.tests_of_file(file)}
-        near = [record for record in records if file in record.sources and _near(record, mutant.file)]
-        return found or {test for record in near for test in record.seconds}
+        if mutant.imported or not found:  # what a module defines may matter to whatever imports it
+            near = [record for record in records if file in record.sources and _near(record, mutant.file)]
+            found |= {test for record in near for test in record.seconds}
+        return found
 
 
 def _mirror(file: Path) -> tuple[str, str]:

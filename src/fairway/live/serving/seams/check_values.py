@@ -102,7 +102,7 @@ def owners_do_not_get_in_each_others_way(store: ValueStore) -> None:
     """Many values of several processes are all different, and all there."""
     makers = [store.values(worker_owner(number, 0)) for number in range(3)]
     reader = store.values(worker_owner(9, 0))
-    parcels = [(number, maker.pack(np.full(_MANY, float(number)))) for number in range(20) for maker in makers]
+    parcels = [(number, makers[number % 3].pack(np.full(_MANY, float(number)))) for number in range(60)]
     for number, parcel in parcels:
         right = bool((reader.open(parcel).value() == number).all())
         require(owners_do_not_get_in_each_others_way, right, f"another value came out for {number}")
