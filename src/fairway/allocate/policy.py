@@ -17,7 +17,8 @@ class UndecidedError(FairwayError):
 class Policy(Protocol):
     """Decides one problem, from nothing but the problem: no clock, no I/O, no memory, no chance but its seed.
 
-    `check_policy` tests any class that claims to be one.
+    `check_policy` tests any class that claims to be one. A policy whose answer is a choice of the jobs that run, and
+    not shares of time among which jobs take turns, says so by an attribute `whole_jobs` that is true.
     """
 
     name: ClassVar[str]
@@ -25,3 +26,8 @@ class Policy(Protocol):
     def allocate(self, problem: Problem) -> Allocation:
         """Decide the shares of one problem."""
         ...
+
+
+def chooses_whole_jobs(policy: Policy) -> bool:
+    """Whether the answer of a policy is to run as it is until the policy decides again: no job takes turns."""
+    return bool(getattr(policy, "whole_jobs", False))

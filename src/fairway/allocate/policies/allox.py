@@ -31,6 +31,7 @@ class AlloX:
     """
 
     name: ClassVar[str] = "allox"
+    whole_jobs: ClassVar[bool] = True
     agnostic: bool = False
 
     def allocate(self, problem: Problem) -> Allocation:

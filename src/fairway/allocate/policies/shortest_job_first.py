@@ -30,6 +30,7 @@ class ShortestJobFirst:
     """
 
     name: ClassVar[str] = "shortest-job-first"
+    whole_jobs: ClassVar[bool] = True
     agnostic: bool = False
     space_sharing: bool = False
 
