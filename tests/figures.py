@@ -148,6 +148,11 @@ def policy_cases() -> tuple[PolicyCase, ...]:
     return tuple(_policy_case(case, content["job_types"], content["prices"]) for case in content["cases"])
 
 
+def mean_levels(policy: str) -> dict[int, float]:
+    """By instance, the mean level of all jobs in what Gavel's policy of this name allocates."""
+    return {int(case): level for case, level in _content("gavel/mean_levels.json")["mean_levels"][policy].items()}
+
+
 def _policy_case(case: dict[str, Any], job_types: list[str], prices: dict[str, float]) -> PolicyCase:
     jobs = []
     for number, (kind, *rest) in enumerate(case["jobs"]):

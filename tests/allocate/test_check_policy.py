@@ -42,7 +42,9 @@ class Broken:
     """A good policy with a fault: its decisions are changed before they are handed out."""
 
     name: ClassVar[str] = "max-min-fairness"
+    space_sharing: ClassVar[bool] = True
     fault: Fault
+    efficient: bool = False
     calls: list[int] = field(default_factory=list)
 
     def allocate(self, problem: Problem) -> Allocation:
@@ -148,6 +150,16 @@ def test_a_policy_with_a_fault_fails_the_check_meant_for_it(fault: str) -> None:
     change, check = FAULTS[fault]
     with pytest.raises(PolicyError, match=f"policy 'max-min-fairness' fails check '{check}' on "):
         check_policy(Broken(change))
+
+
+def _bare(decision: Allocation) -> Allocation:
+    return allocate("max-min-fairness:space-sharing,bare", decision.problem)
+
+
+def test_a_policy_that_claims_to_leave_nothing_over_is_held_to_it() -> None:
+    check_policy(Broken(_bare), seeds=range(1))
+    with pytest.raises(PolicyError, match=r"fails check 'nothing_is_left_over' on .* could have .* with no other job"):
+        check_policy(Broken(_bare, efficient=True), seeds=range(1))
 
 
 @dataclass

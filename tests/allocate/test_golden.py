@@ -13,7 +13,7 @@ import pytest
 
 from fairway import Allocation, Cluster, Job, Pair, Problem, policy_of
 from fairway.allocate.arrays import FloatArray
-from tests.figures import PolicyCase, policy_cases
+from tests.figures import PolicyCase, mean_levels, policy_cases
 
 NAMES = {
     "max_min_fairness": "max-min-fairness:agnostic",
@@ -187,6 +187,19 @@ def test_as_good_as_the_original_and_as_the_optimum(name: str) -> None:
                 differs = np.flatnonzero(np.abs(levels - bar) > 1e-3 * np.abs(bar))
                 assert not len(differs) or levels[differs[0]] > bar[differs[0]], where
             assert levels == pytest.approx(result["optimum_levels_sorted"], rel=1e-3), where
+
+
+@pytest.mark.parametrize("name", ["max_min_fairness", "max_min_fairness_perf", "max_min_fairness_packed"])
+def test_beside_the_lowest_level_the_mean_is_at_least_the_originals(name: str) -> None:
+    recorded = mean_levels(name)
+    assert len(recorded) > 60
+    bare = policy_of(f"{NAMES[name]},bare" if ":" in NAMES[name] else f"{NAMES[name]}:bare")
+    for case in CASES:
+        problem, where = problem_of(case, pairs=name.endswith("packed")), f"case {case.id}"
+        scored = Scored.of(case, policy_of(NAMES[name]).allocate(problem))
+        levels = scored.levels(np.ones_like(case.rates) if name == "max_min_fairness" else None)
+        assert levels.min() == pytest.approx(bare.allocate(problem).objective, rel=1e-6), where
+        assert levels.mean() >= recorded[case.id] * (1 - 1e-6), where
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -29,7 +29,8 @@ from fairway.errors import FairwayError, InputError
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "mixed-cluster.json")
 
 # By hand: each job is fastest on its own type, and two thirds of the V100 make `vision` as well off as all of the K80
-# makes `recommendation` (both at 10.4 / 8.95 of what an equal mixture would give).
+# makes `recommendation` (both at 10.4 / 8.95 of what an equal mixture would give). What is left of the V100 goes to
+# `vision`, as the other job has no time left.
 SMALL: dict[str, Any] = {
     "workers": {"v100": 1, "k80": 1},
     "jobs": [
@@ -85,8 +86,16 @@ def test_the_answer_has_the_fields_of_the_contract_and_what_explains_them() -> N
     assert set(document["prices"]) == {"v100", "k80"}
     shares = {tuple(row["jobs"]): row["shares"] for row in document["allocation"]}
     assert shares["recommendation",] == {"k80": pytest.approx(1.0)}
-    assert shares["vision",] == {"v100": pytest.approx(10.4 / 8.95 * 2.5 / 4.4, rel=1e-6)}
+    assert shares["vision",] == {"v100": pytest.approx(1.0)}
     assert document["bindings"]["recommendation"] == {"kind": "time", "accelerator": None}
+
+
+def test_a_bare_answer_stops_at_the_level() -> None:
+    document = answer(policy="max-min-fairness:bare")
+    shares = {tuple(row["jobs"]): row["shares"] for row in document["allocation"]}
+    assert document["objective"] == pytest.approx(10.4 / 8.95, rel=1e-6)
+    assert shares["vision",] == {"v100": pytest.approx(10.4 / 8.95 * 2.5 / 4.4, rel=1e-6)}
+    assert document["bindings"]["vision"] == {"kind": "objective", "accelerator": None}
 
 
 def test_json_to_a_dash_is_the_default() -> None:
@@ -287,7 +296,7 @@ def test_the_policies_are_listed_with_their_options(tmp_path: Path) -> None:
     for name, policy in listed.items():
         assert name in table.stdout
         assert policy["about"]
-    assert listed["makespan"]["options"] == ["agnostic", "space-sharing", "reference=VALUE"]
+    assert listed["makespan"]["options"] == ["agnostic", "space-sharing", "bare", "reference=VALUE"]
     assert run("policies", "--json", str(tmp_path / "p.json")).exit_code == 0
 
 

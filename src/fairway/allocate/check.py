@@ -17,8 +17,9 @@ import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import BoolArray, FloatArray
+from fairway.allocate.check_left_over import left_over
 from fairway.allocate.check_problems import KINDS, problem_of, reordered
-from fairway.allocate.policy import Policy
+from fairway.allocate.policy import Efficient, Policy
 from fairway.allocate.problem import Pairs, Problem
 from fairway.errors import FairwayError
 
@@ -252,6 +253,27 @@ def only_scarce_types_have_prices(trial: Trial) -> None:
         )
 
 
+def nothing_is_left_over(trial: Trial) -> None:
+    """Where the policy claims to be efficient, no job could have more without another having less."""
+    policy = trial.policy
+    if not (isinstance(policy, Efficient) and policy.efficient):
+        return
+    seen = trial.problem
+    if getattr(policy, "agnostic", False):
+        seen = seen.agnostic(getattr(policy, "reference", None))
+    if not getattr(policy, "space_sharing", False):
+        seen = replace(seen, pairs=None)
+    rates = replace(trial.decision, problem=seen).throughputs
+    gains, part = left_over(seen, rates)
+    if part > TOLERANCE:
+        job = int(gains.argmax())
+        trial.fail(
+            "nothing_is_left_over",
+            f"'{seen.ids[job]}' runs at {rates[job]} and could have {gains[job]} of its fastest rate more, with no "
+            "other job slower",
+        )
+
+
 CHECKS: tuple[Callable[[Trial], None], ...] = (
     answers,
     leaves_the_problem_alone,
@@ -267,6 +289,7 @@ CHECKS: tuple[Callable[[Trial], None], ...] = (
     what_ran_before_does_not_matter,
     equals_are_alike,
     only_scarce_types_have_prices,
+    nothing_is_left_over,
 )
 """Every check, in the order in which they run."""
 

@@ -31,3 +31,18 @@ class Policy(Protocol):
 def chooses_whole_jobs(policy: Policy) -> bool:
     """Whether the answer of a policy is to run as it is until the policy decides again: no job takes turns."""
     return bool(getattr(policy, "whole_jobs", False))
+
+
+@runtime_checkable
+class Efficient(Policy, Protocol):
+    """A policy that may claim to leave nothing over; `check_policy` tests the claim.
+
+    Where `efficient` is true, no job could have a higher effective throughput without another having a lower one, but
+    for jobs with no steps left, which have no use for more. That is meant in the rates that the policy goes by: with
+    an option `agnostic`, those of `Problem.agnostic(reference)`; pairs count with an option `space_sharing` only.
+    """
+
+    @property
+    def efficient(self) -> bool:
+        """Whether the policy claims it, with the options that it has."""
+        ...

@@ -60,6 +60,17 @@ class Splits:
         self._priced = True
         return cost, rise
 
+    def most(self, least: FloatArray, worth: FloatArray) -> float:
+        """Let every job choose its rate d, at least this, to maximise worth * d - cost; returns the sum of worth * d.
+
+        `worth`, like the load, is for all the jobs that a row stands for.
+        """
+        total: float = _most(
+            self._rates, self._types, self._hull, self._load, self._price,
+            least, worth, self._usage, self._edge, self._part,
+        )  # fmt: skip
+        return total
+
     def worthwhile(self, worth: FloatArray) -> float:
         """Let every job choose its rate d to maximise worth * log(d) - cost; returns the sum of worth * log(d).
 
@@ -165,6 +176,43 @@ def _cheapest(
         edge[i], part[i], slope[i] = e, upper, load[i] * rise * per_rate
         total_rise += slope[i] * rising[i]
     return total, total_rise
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _most(
+    rates: FloatArray,
+    types: ShortArray,
+    hull: ShortArray,
+    load: FloatArray,
+    price: FloatArray,
+    least: FloatArray,
+    worth: FloatArray,
+    usage: FloatArray,
+    edge: ShortArray,
+    part: FloatArray,
+) -> float:
+    """From the least rate on, a job goes on along its hull for as long as more rate is worth more than it costs."""
+    usage[:] = 0.0
+    total = 0.0
+    rate, cost = np.empty(rates.shape[1]), np.empty(rates.shape[1])
+    for i in range(len(worth)):
+        last = _lower_hull(rates, types, price, i, hull, rate, cost)
+        if last == 0:  # nowhere to run
+            edge[i], part[i] = 0, 0.0
+            continue
+        e = 1
+        while e < last and rate[e] <= least[i]:
+            e += 1
+        upper = min((least[i] - rate[e - 1]) / (rate[e] - rate[e - 1]), 1.0)
+        # Each edge costs more per rate than the one before, so the first that is not worth it is the end.
+        k = e
+        while k <= last and load[i] * (cost[k] - cost[k - 1]) < worth[i] * (rate[k] - rate[k - 1]):
+            e, upper, k = k, 1.0, k + 1
+        edge[i], part[i] = e, upper
+        usage[types[i, hull[i, e - 1]]] += load[i] * (1.0 - upper)
+        usage[types[i, hull[i, e]]] += load[i] * upper
+        total += worth[i] * (rate[e - 1] + (rate[e] - rate[e - 1]) * upper)
+    return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -90,11 +90,7 @@ def _fill_by_prices(
         amounts, shares = filling.amounts(affordable.level), market.shares(affordable.stretched)
         if not meets(reduced, shares, curve.at(affordable.level)[0]):
             return None
-        proof = affordable.budgets
-        if proof is not None:
-            used = reduced.counts * reduced.scale_factors @ shares
-            full = market.open(used >= reduced.capacity * (1 - EXACT))
-            proof = np.where(full & (proof > _ROUNDING), proof, 0.0)
+        proof = market.scarce(affordable.budgets, shares)
         prices = market.prices(proof, curve, affordable.level)
         first = first or (affordable.level, prices)
         shares = settled + shares * time[:, None]
@@ -102,7 +98,7 @@ def _fill_by_prices(
         if proof is None or (exhausted | gone).all():  # everyone is at its cap, or no type is left
             break
         free = row_maxima(np.where(exhausted | gone, 0.0, classes.rates)) / unit
-        frozen |= (market.slope > 0) | (shares[:, gone].sum(axis=1) > _ROUNDING)
+        frozen |= (market.slope > 0) | (shares[:, gone].sum(axis=1) > EXACT)
         higher = np.where(frozen, amounts, np.clip(free, amounts, caps))
         if not (higher > amounts * (1 + _ROUNDING)).any():
             break

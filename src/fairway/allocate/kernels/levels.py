@@ -23,6 +23,7 @@ from fairway.allocate.kernels.curves import ConvexCurve, Curve
 from fairway.allocate.kernels.market import Market, Raised
 from fairway.allocate.kernels.program import Program
 from fairway.allocate.kernels.solution import Solution
+from fairway.allocate.kernels.surplus import spend, spend_by_program
 
 _STEPS = 100
 
@@ -36,17 +37,27 @@ _REACHED = 1.0 - 1e-8
 """A stretch of the demands by this much counts as meeting them."""
 
 
-def raise_level(classes: Classes, curve: ConvexCurve, warm_prices: FloatArray | None = None) -> Solution:
-    """The highest level of a convex curve whose demands fit."""
+def raise_level(
+    classes: Classes, curve: ConvexCurve, warm_prices: FloatArray | None = None, *, bare: bool = False
+) -> Solution:
+    """The highest level of a convex curve whose demands fit, with what is left spent on the most work (`surplus`).
+
+    With `bare`, no job has more than the level demands but by chance.
+    """
     highest = curve.reached(classes.fastest)
     if classes.pairs is None:
         market = Market(classes, warm_prices)
         raised = market.raise_along(curve, highest, gap=_GAP)
-        shares = market.shares(raised)
+        shares: FloatArray | None = market.shares(raised)
+        assert shares is not None
         if meets(classes, shares, curve.at(raised.bound)[0]):
             prices = market.prices(raised.budgets, curve, raised.bound)
-            return Solution(raised.level, raised.bound, shares, None, prices)
-    return _along_tangents(classes, curve, highest)
+            if not bare:
+                gone = market.everywhere(market.scarce(raised.budgets, shares)) > 0
+                shares = spend(classes, shares, curve.at(raised.level)[0], gone)
+            if shares is not None:
+                return Solution(raised.level, raised.bound, shares, None, prices)
+    return _along_tangents(classes, curve, highest, bare=bare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +91,7 @@ def meets(classes: Classes, shares: FloatArray, demand: FloatArray) -> bool:
     return bool((np.einsum("ij,ij->i", classes.rates, shares) >= demand * (1 - EXACT)).all())
 
 
-def _along_tangents(classes: Classes, curve: ConvexCurve, level: float) -> Solution:
+def _along_tangents(classes: Classes, curve: ConvexCurve, level: float, *, bare: bool) -> Solution:
     """Lower the level, each time to the optimum for the tangents of the demand curves at the last one."""
     program, typical = None, np.full(len(classes), np.inf)
     for _ in range(_STEPS):
@@ -92,4 +103,7 @@ def _along_tangents(classes: Classes, curve: ConvexCurve, level: float) -> Solut
         if level - lower <= 1e-10 * abs(level):
             break
         level = lower
-    return Solution(lower, max(lower, optimum.bound), optimum.alone, optimum.together, optimum.prices)
+    assert program is not None, "there is at least one step"
+    spent = None if bare else spend_by_program(program, curve.at(lower)[0])
+    best = optimum if spent is None else spent
+    return Solution(lower, max(lower, optimum.bound), best.alone, best.together, optimum.prices)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairway.allocate.arrays import BoolArray, FloatArray
+from fairway.allocate.allocation import EXACT
+from fairway.allocate.arrays import FloatArray
 from fairway.allocate.kernels.cheapest import Splits
 from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.curves import ConvexCurve, Curve, Multiple
@@ -34,6 +35,9 @@ _NEAR = 1e-4
 
 _STEPS = 100
 _ROUNDING = 1e-14
+
+_NO_PRICE = 1e-8
+"""Smaller parts of the budget are rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +192,16 @@ class Market:
         everywhere[:, self._open] = shares
         return everywhere
 
+    def scarce(self, budgets: FloatArray | None, shares: FloatArray) -> FloatArray | None:
+        """The budgets of the types that these shares use up; 0 for the others, and for what is only rounding."""
+        if budgets is None:
+            return None
+        used = self._load @ shares[:, self._open]
+        return np.where((used >= self._capacity * (1 - EXACT)) & (budgets > _NO_PRICE), budgets, 0.0)
+
     def everywhere(self, budgets: FloatArray | None) -> FloatArray:
         """Budgets of all types, 0 for those without workers (and if there are none)."""
         everywhere = np.zeros_like(self.classes.capacity)
         if budgets is not None:
             everywhere[self._open] = budgets
         return everywhere
-
-    def open(self, values: BoolArray) -> BoolArray:
-        """The entries of the types that have workers, as in budgets."""
-        return values[self._open]

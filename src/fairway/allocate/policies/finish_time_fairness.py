@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numba import njit
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
@@ -21,14 +22,21 @@ class FinishTimeFairness:
 
     isolated_m is the rate on 1/n of every type. As in the original, weights count only with space sharing, where rate_m
     is divided by the weight; `weighted` makes them count always. `reference` names the type whose rate stands for all
-    when `agnostic`; by default that is the mean over the workers.
+    when `agnostic`; by default that is the mean over the workers. What is left is spent on the most work, counted in
+    what each job needs for that rho; with `bare`, it is left over.
     """
 
     name: ClassVar[str] = "finish-time-fairness"
     agnostic: bool = False
     space_sharing: bool = False
+    bare: bool = False
     weighted: bool = False
     reference: str | None = None
+
+    @property
+    def efficient(self) -> bool:
+        """Whether nothing is left over that a job could use."""
+        return not self.bare
 
     def allocate(self, problem: Problem) -> Allocation:
         """Decide the shares of one problem."""
@@ -43,7 +51,7 @@ class FinishTimeFairness:
         curve = _FinishTimes(classes.of_jobs(work), classes.of_jobs(elapsed), classes.of_jobs(alone))
         if not curve.work.any():
             return nothing_to_do(self.name, problem, sense="min")
-        solution = raise_level(classes, curve, warm_prices(problem))
+        solution = raise_level(classes, curve, warm_prices(problem), bare=self.bare)
         ratio, bound = -curve.reached(solution.rates(classes)), -solution.bound
         return solution.allocation(
             self.name, problem, classes, objective=ratio, sense="min", gap=max(ratio - bound, 0.0) / bound
@@ -59,10 +67,20 @@ class _FinishTimes:
     alone: FloatArray
 
     def at(self, level: float) -> tuple[FloatArray, FloatArray]:
-        time_left = -level * self.alone - self.elapsed
-        demand = self.work / time_left
-        return demand, demand * self.alone / time_left
+        demands: tuple[FloatArray, FloatArray] = _demands(self.work, self.elapsed, self.alone, level)
+        return demands
 
     def reached(self, rates: FloatArray) -> float:
         busy = self.work > 0
         return -float(((self.elapsed[busy] + self.work[busy] / rates[busy]) / self.alone[busy]).max())
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _demands(work: FloatArray, elapsed: FloatArray, alone: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """The rate of each job at this level, and by how much it rises with it: one pass, as a decision asks for dozens."""
+    demand, rise = np.empty_like(work), np.empty_like(work)
+    for i in range(len(work)):
+        per_time = 1.0 / (-level * alone[i] - elapsed[i])
+        demand[i] = work[i] * per_time
+        rise[i] = demand[i] * alone[i] * per_time
+    return demand, rise

@@ -18,12 +18,19 @@ class Makespan:
     """Minimise max_m steps_m / rate_m: raise 1/T, of which every job demands its steps left as a rate.
 
     `reference` names the type whose rate stands for all when `agnostic`; by default that is the mean over the workers.
+    What is left is spent on the highest sum of rate_m / steps_m; with `bare`, it is left over.
     """
 
     name: ClassVar[str] = "makespan"
     agnostic: bool = False
     space_sharing: bool = False
+    bare: bool = False
     reference: str | None = None
+
+    @property
+    def efficient(self) -> bool:
+        """Whether nothing is left over that a job could use."""
+        return not self.bare
 
     def allocate(self, problem: Problem) -> Allocation:
         """Decide the shares of one problem."""
@@ -32,6 +39,6 @@ class Makespan:
         classes = Classes.of(view, [steps], space_sharing=self.space_sharing)
         if not classes.of_jobs(steps).any():
             return nothing_to_do(self.name, problem, sense="min")
-        solution = raise_level(classes, Multiple(classes.of_jobs(steps)), warm_prices(problem))
+        solution = raise_level(classes, Multiple(classes.of_jobs(steps)), warm_prices(problem), bare=self.bare)
         seconds = 1.0 / solution.value
         return solution.allocation(self.name, problem, classes, objective=seconds, sense="min", per_value=seconds**2)

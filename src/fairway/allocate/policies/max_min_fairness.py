@@ -18,12 +18,19 @@ class MaxMinFairness:
     """Maximise the lowest level of any job, where level_m = s_m * rate_m / (w_m * proportional_m).
 
     rate_m is the effective throughput, w_m the weight (a job of weight 5 gets five times the normalised throughput) and
-    s_m the scale factor: a job on one worker gets s times the time of a gang of s.
+    s_m the scale factor: a job on one worker gets s times the time of a gang of s. What is left at that level is spent
+    on the highest mean level; with `bare`, it is left over.
     """
 
     name: ClassVar[str] = "max-min-fairness"
     agnostic: bool = False
     space_sharing: bool = False
+    bare: bool = False
+
+    @property
+    def efficient(self) -> bool:
+        """Whether nothing is left over that a job could use."""
+        return not self.bare
 
     def allocate(self, problem: Problem) -> Allocation:
         """Decide the shares of one problem."""
@@ -32,5 +39,5 @@ class MaxMinFairness:
         classes = Classes.of(view, [per_level], space_sharing=self.space_sharing)
         if not len(classes):
             return nothing_to_do(self.name, problem)
-        solution = raise_level(classes, Multiple(classes.of_jobs(per_level)), warm_prices(problem))
+        solution = raise_level(classes, Multiple(classes.of_jobs(per_level)), warm_prices(problem), bare=self.bare)
         return solution.allocation(self.name, problem, classes, objective=solution.value)

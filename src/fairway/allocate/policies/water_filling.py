@@ -22,6 +22,7 @@ class WaterFilling:
 
     name: ClassVar[str] = "water-filling"
     flat: ClassVar[bool] = True
+    efficient: ClassVar[bool] = True
     agnostic: bool = False
     space_sharing: bool = False
 

@@ -94,7 +94,7 @@ class InteriorMakespan:
         """Decide the shares of one problem."""
         steps = problem.needs_steps(self.name)
         rates = _reference_rates(problem, self.reference) if self.agnostic else problem.throughputs
-        exact = Makespan().allocate(replace(problem, throughputs=rates, pairs=None))
+        exact = Makespan(bare=True).allocate(replace(problem, throughputs=rates, pairs=None))
         if not exact.objective > 0:
             return nothing_to_do(self.name, problem, sense="min")
         seconds = last_feasible(exact.objective)
@@ -147,7 +147,7 @@ class InteriorFinishTimeFairness:
         isolated = _isolated(problem, rates)
         isolated_elapsed = self._count(problem, steps, isolated)
         view = replace(problem, throughputs=rates, isolated_elapsed=isolated_elapsed, pairs=None)
-        exact = FinishTimeFairness().allocate(view)
+        exact = FinishTimeFairness(bare=True).allocate(view)
         if not exact.objective > 0:
             return nothing_to_do(self.name, problem, sense="min")
         busy = (steps > 0) & (isolated > 0)
