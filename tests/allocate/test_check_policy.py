@@ -16,7 +16,7 @@ from fairway.allocate.arrays import FloatArray
 from fairway.allocate.check import CHECKS
 from fairway.allocate.check_problems import KINDS, problem_of, reordered
 
-QUEUES = {"fifo", "shortest-job-first", "allox", "gandiva"}
+QUEUES = {"fifo", "shortest-job-first", "allox", "gandiva", "min-jct"}
 """Policies that may look at the order of arrival, at what runs already, or at a seed."""
 
 

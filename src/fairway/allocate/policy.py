@@ -41,6 +41,16 @@ class Policy(Protocol):
         return False
 
     @property
+    def whole_jobs(self) -> bool:
+        """Whether its answer is a choice of jobs, which run until it decides again, and not shares to take turns by."""
+        return False
+
+    @property
+    def by_progress(self) -> bool:
+        """Whether its answer depends on what jobs have done, so that it is asked again although no job came or went."""
+        return False
+
+    @property
     def efficient(self) -> bool:
         """Whether it leaves nothing over, as it claims and `check_policy` tests.
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray, row_maxima
+from fairway.allocate.demand import Demand
 from fairway.cluster import Cluster
 from fairway.errors import InputError
 from fairway.jobs import Entity, Job, Pair
@@ -43,6 +44,54 @@ class Pairs:
         """Only the pairs that are marked."""
         return Pairs(self.first[keep], self.second[keep], self.rates[keep])
 
+    def by_kind(self, jobs: int) -> tuple[IntArray, FloatArray]:
+        """The kind of each of so many jobs, here its own, and the rates of every two kinds by type."""
+        table = np.zeros((jobs, jobs, self.rates.shape[1], 2))
+        table[self.first, self.second] = self.rates
+        table[self.second, self.first] = self.rates[:, :, ::-1]
+        return np.arange(jobs), table
+
+
+class PairsOfKinds(Pairs):
+    """Every two jobs that can share, where their kinds say how fast they then run: written out only if that is asked.
+
+    `table[k, l, j]` are the rates of a job of kind k and one of kind l on type j.
+    """
+
+    _kinds: IntArray
+    _table: FloatArray
+
+    def __init__(self, kinds: IntArray, table: FloatArray) -> None:
+        self.__dict__["_kinds"], self.__dict__["_table"] = kinds, table
+
+    def by_kind(self, jobs: int) -> tuple[IntArray, FloatArray]:
+        """The kind of each job, and the rates of every two kinds by type."""
+        assert jobs == len(self._kinds)
+        return self._kinds, self._table
+
+    @cached_property
+    def _members(self) -> tuple[IntArray, IntArray]:
+        first, second = np.triu_indices(len(self._kinds), 1)
+        both = self._table.min(axis=3).max(axis=2) > 0
+        fits = both[self._kinds[first], self._kinds[second]]
+        return first[fits], second[fits]
+
+    @cached_property
+    def first(self) -> IntArray:
+        """The earlier job of each pair."""
+        return self._members[0]
+
+    @cached_property
+    def second(self) -> IntArray:
+        """The later job of each pair."""
+        return self._members[1]
+
+    @cached_property
+    def rates(self) -> FloatArray:
+        """The rates of both, by pair and type."""
+        rates: FloatArray = self._table[self._kinds[self.first], self._kinds[self.second]]
+        return rates
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -51,6 +100,10 @@ class Problem:
     `steps_left` and `slo_seconds` are NaN where unknown or absent. `team[i]` is the position of job i's entity in
     `entities`, -1 for none. `previous` is the decision that this one follows: policies that keep running jobs where
     they are read it, and its prices are where the search for the new ones starts. `seed` is for policies that draw.
+
+    For policies that look further: `demand` is the work that keeps coming, `classes[i]` the class of it that job i is
+    of (-1: none), `done` the steps that each job has done; `on` and `beside` are the type that each job runs on now and
+    the job that it shares with (-1: none), and `restart_seconds` what it costs to change that.
     """
 
     types: tuple[str, ...]
@@ -70,6 +123,12 @@ class Problem:
     previous: Allocation | None = None
     seed: int = 0
     homogeneous: bool = False
+    demand: Demand | None = None
+    classes: IntArray | None = None
+    done: FloatArray | None = None
+    on: IntArray | None = None
+    beside: IntArray | None = None
+    restart_seconds: float = 0.0
 
     @classmethod
     def of(
@@ -161,6 +220,17 @@ class Problem:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def running(self) -> tuple[IntArray, IntArray]:
+        """The type that each job runs on now, and the job that it shares with; -1 for none or not known."""
+        none = np.full(len(self), -1, dtype=np.int64)
+        return none if self.on is None else self.on, none if self.beside is None else self.beside
+
+    @property
+    def steps_done(self) -> FloatArray:
+        """The steps that each job has done, 0 where that is unknown."""
+        return np.zeros(len(self)) if self.done is None else self.done
 
     def without_previous(self) -> Problem:
         """The same problem with no decision before it; what was worked out about it is kept."""

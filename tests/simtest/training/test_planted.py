@@ -1,4 +1,4 @@
-"""Bugs that are planted into the live training system, each of which the simulation has to find within some histories."""
+"""Bugs planted into the live training system, each of which the simulation has to find within some histories."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from fairway.allocate.policies.max_min_fairness import MaxMinFairness
 from fairway.allocate.policies.max_throughput import MaxThroughput
 from fairway.allocate.policies.min_cost import MinCost
 from fairway.allocate.policies.min_cost_slo import MinCostSlo
+from fairway.allocate.policies.min_jct import MinJct
 from fairway.allocate.policies.nash_welfare import NashWelfare
 from fairway.allocate.policies.proportional import Proportional
 from fairway.allocate.policies.shortest_job_first import ShortestJobFirst
@@ -41,6 +42,7 @@ POLICIES: Mapping[str, Callable[..., Policy]] = MappingProxyType(
             Isolated,
             Proportional,
             NashWelfare,
+            MinJct,
         )
     }
 )

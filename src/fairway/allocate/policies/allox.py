@@ -32,6 +32,7 @@ class AlloX(Policy):
     """
 
     name: ClassVar[str] = "allox"
+    whole_jobs: ClassVar[bool] = True
     agnostic: bool = False
 
     def allocate(self, problem: Problem) -> Allocation:

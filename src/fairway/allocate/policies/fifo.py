@@ -40,6 +40,11 @@ class Fifo(Policy):
     space_sharing: bool = False
     relaxed: bool = False
 
+    @property
+    def whole_jobs(self) -> bool:
+        """Whether jobs get whole gangs; the paper's form has shares of time."""
+        return not self.relaxed
+
     def allocate(self, problem: Problem) -> Allocation:
         """Serve the queue until its head finds no room."""
         if self.relaxed:

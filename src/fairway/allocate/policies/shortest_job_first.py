@@ -31,6 +31,7 @@ class ShortestJobFirst(Policy):
     """
 
     name: ClassVar[str] = "shortest-job-first"
+    whole_jobs: ClassVar[bool] = True
     agnostic: bool = False
     space_sharing: bool = False
 

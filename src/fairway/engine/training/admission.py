@@ -14,6 +14,7 @@ import numpy as np
 
 from fairway.allocate.arrays import FloatArray
 from fairway.cluster import Cluster
+from fairway.engine.training.arrivals import Arrivals
 from fairway.engine.training.job_table import NONE, JobTable
 from fairway.engine.training.messages import JobArrived, JobResumed
 from fairway.engine.training.pair_rates import PairRates
@@ -29,6 +30,7 @@ class Admission:
     jobs: JobTable
     workers: WorkerPool
     pair_rates: PairRates
+    arrivals: Arrivals
     entities: dict[str, Entity]
     described: dict[str, Job] = field(default_factory=dict)
 
@@ -49,6 +51,7 @@ class Admission:
             deadline=math.nan if event.deadline is None else event.deadline,
             team=self._team(job.entity),
             kind=self.kind_of(job, job.scale_factor),
+            group=self.arrivals.class_of(job.job_type, job.scale_factor, rates),
             fixed=not job.preemptible,
             bound=not job.resumes,
             known=np.array([name not in job.guessed for name in self.cluster.types], dtype=float)
@@ -57,9 +60,12 @@ class Admission:
         )
         jobs.pooled[-1] = rates @ self.workers.present
         self.described[job.id] = job
-        if isinstance(event, JobResumed):
+        if isinstance(event, JobArrived):
+            self.arrivals.learn(int(jobs.group[-1]), float(jobs.left[-1]), now)
+        else:
             types = self.cluster.types
             jobs.since[-1], jobs.isolated[-1] = now, event.isolated_seconds
+            jobs.done[-1] = event.steps_done
             jobs.shares[-1] = [event.shares.get(name, 0.0) for name in types]
             jobs.owed[-1] = [event.owed.get(name, 0.0) for name in types]
         return None
@@ -87,6 +93,7 @@ class Admission:
             float(jobs.isolated[position]),
             self._by_type(jobs.shares[position]),
             self._by_type(jobs.owed[position]),
+            float(jobs.done[position]),
         )
 
     def kind_of(self, job: Job, scale_factor: int) -> int:

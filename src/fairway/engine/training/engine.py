@@ -24,10 +24,12 @@ from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
 from fairway.engine.protocol import InvariantError, Story
 from fairway.engine.training.admission import Admission
+from fairway.engine.training.arrivals import Arrivals
 from fairway.engine.training.invariants import contradictions
 from fairway.engine.training.job_table import NONE, JobTable
 from fairway.engine.training.leases import Leases
 from fairway.engine.training.messages import (
+    ArrivalsResumed,
     BeginRound,
     CheckpointKept,
     Command,
@@ -108,10 +110,14 @@ class TrainingEngine:
         self.now = -math.inf
         self.round_end: float | None = None
         self._changed = False
+        self._decided = -math.inf
         self._column = {name: column for column, name in enumerate(self.types)}
         self._prices = np.array([cluster.prices[name] for name in self.types]) if cluster.prices else None
         self._pair_rates = PairRates(self.types, partners if policy.space_sharing else None)
-        self._admission = Admission(cluster, self.jobs, self.workers, self._pair_rates, dict(self.options.entities))
+        self.arrivals = Arrivals(self.types, self._pair_rates)
+        self._admission = Admission(
+            cluster, self.jobs, self.workers, self._pair_rates, self.arrivals, dict(self.options.entities)
+        )
         self._leases = Leases(
             self.types, self.jobs, self.workers, self._pair_rates, self.options.restart_seconds, self.options.last_lease
         )
@@ -121,6 +127,7 @@ class TrainingEngine:
             restart_seconds=self.options.restart_seconds,
             agnostic=policy.agnostic,
             by_cost=policy.by_cost,
+            whole_jobs=policy.whole_jobs,
         )
         self._story: Story[Event | Command] = Story()
         self._handlers: dict[type, Callable[[Any], list[Command]]] = {
@@ -128,6 +135,7 @@ class TrainingEngine:
             JobArrived: self._job_arrived,
             JobResumed: self._job_arrived,
             LeaseResumed: self._lease_resumed,
+            ArrivalsResumed: self._arrivals_resumed,
             JobFinished: self._job_left,
             JobCancelled: self._job_left,
             JobFailed: self._job_failed,
@@ -171,7 +179,7 @@ class TrainingEngine:
             jobs = self.jobs
             if len(jobs):
                 advance(
-                    now, jobs.left, jobs.since, jobs.rate, jobs.scale, jobs.pooled, jobs.isolated,
+                    now, jobs.left, jobs.done, jobs.since, jobs.rate, jobs.scale, jobs.pooled, jobs.isolated,
                     int(self.workers.present.sum()),
                 )  # fmt: skip
                 self._rounds.account(now - self.now, jobs)
@@ -198,6 +206,8 @@ class TrainingEngine:
         position = self._position(event)
         commands = self._release(position)
         commands.append(Retire(event.job, float(self.jobs.isolated[position])))
+        if isinstance(event, JobFinished) and math.isinf(self.jobs.left[position]):
+            self.arrivals.learn(int(self.jobs.group[position]), float(self.jobs.done[position]), self.now)
         self._rounds.forget(int(self.jobs.number[position]))
         self._admission.remove(position)
         self._changed = True
@@ -224,12 +234,16 @@ class TrainingEngine:
             raise self._story.error(event.cause, f"{event}, but not all of its workers are free")
         return []
 
+    def _arrivals_resumed(self, event: ArrivalsResumed) -> list[Command]:
+        self.arrivals.resume(event, self.now)
+        return []
+
     def resumption(self) -> list[Event]:
         """The events by which a new engine, made with the same cluster, policy and options, goes on from here.
 
         What pairs are owed is not passed on: their members are owed it alone when the next decision comes.
         """
-        events: list[Event] = []
+        events: list[Event] = [self.arrivals.resumption()]
         for column, name in enumerate(self.types):
             if joined := self.workers.count(column) - self.cluster.workers[name]:
                 events.append(WorkersJoined(name, joined))
@@ -309,7 +323,9 @@ class TrainingEngine:
             self.round_end = None
             return []
         self.rounds += 1
-        commands = self._decide() if self._changed else []
+        # Where progress matters to the policy, jobs that only run on may in time be another matter, too.
+        due = self.policy.by_progress and self.now >= self._decided + self._rounds.turn_seconds
+        commands = self._decide() if self._changed or due else []
         self.round_end = self.now + self.options.round_seconds
         commands += self._assign(preempt=True)
         return [*commands, Extend(self.round_end), BeginRound(self.round_end)]
@@ -318,7 +334,11 @@ class TrainingEngine:
         """Give free workers to jobs that wait; no job is stopped."""
         if not self.workers.free.any() or self.round_end is None or self.round_end <= self.now:
             return []
-        return self._assign(preempt=False) if (self.jobs.on == NONE).any() else []
+        if not (self.jobs.on == NONE).any():
+            return []
+        # Who of the waiting jobs comes first is for the policy to say where it chooses whole jobs.
+        commands = self._decide() if self.policy.whole_jobs and self._changed else []
+        return commands + self._assign(preempt=False)
 
     def _decide(self) -> list[Command]:
         problem = self._problem()
@@ -327,7 +347,7 @@ class TrainingEngine:
         except UndecidedError as error:
             return [Undecided(str(error), self._newcomers())]
         self.solves += 1
-        self._changed = False
+        self._changed, self._decided = False, self.now
         self._rounds.follow(self.allocation, self.jobs)
         return []
 
@@ -359,6 +379,12 @@ class TrainingEngine:
             pairs=self._pair_rates.pairs(jobs.kind),
             previous=self.allocation,
             seed=self.options.seed + self.solves,
+            demand=self.arrivals.demand,
+            classes=jobs.group.copy(),
+            done=jobs.done.copy(),
+            on=jobs.on.copy(),
+            beside=jobs.partners(),
+            restart_seconds=self.options.restart_seconds,
         )
 
     def choose(self, seconds: float, *, preempt: bool) -> Chosen:

@@ -39,20 +39,21 @@ class JobTable:
     """Columns of the jobs present.
 
     `number` counts all jobs that ever came; `rates` are steps per second by type, `spread` those of a gang that spans
-    nodes. `left` steps remain at `since`, from when on the job runs at `rate`. `on` is the type that it runs on,
-    `beside` the number of the job that it shares with, `lease` what it holds. Rounds go by `shares` and `owed`, and
-    `charged` is the type on which it is being given time. `isolated` is the time that the work done so far takes on an
-    equal share, and `pooled` the sum of its rates on all workers, from which that follows. `fixed` jobs are not
+    nodes. `left` steps remain at `since`, and `done` have been done; from then on the job runs at `rate`. `on` is the
+    type that it runs on, `beside` the number of the job that it shares with, `lease` what it holds. Rounds go by
+    `shares` and `owed`, and `charged` is the type on which it is being given time. `isolated` is the time that the work
+    done so far takes on an equal share, and `pooled` the sum of its rates on all workers, from which that follows.
+    `kind` numbers the jobs that share alike, `group` the classes whose arrivals are learned. `fixed` jobs are not
     stopped; `bound` ones would begin from zero elsewhere. Rates are `known` (1) or guessed (0), by type.
     """
 
-    number, scale, on, beside, charged, lease, team, kind, fixed, bound = (_Ints() for _ in range(10))
-    weight, left, since, rate, arrival, deadline, isolated, pooled = (_Floats() for _ in range(8))
+    number, scale, on, beside, charged, lease, team, kind, group, fixed, bound = (_Ints() for _ in range(11))
+    weight, left, done, since, rate, arrival, deadline, isolated, pooled = (_Floats() for _ in range(9))
     rates, spread, shares, owed, known = (_Floats() for _ in range(5))
 
     def __init__(self, types: int) -> None:
-        integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "fixed", "bound")
-        floats = ("weight", "left", "since", "rate", "arrival", "deadline", "isolated", "pooled")
+        integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "group", "fixed", "bound")
+        floats = ("weight", "left", "done", "since", "rate", "arrival", "deadline", "isolated", "pooled")
         by_type = ("rates", "spread", "shares", "owed", "known")
         self.rows = np.zeros(
             64,
@@ -85,6 +86,7 @@ class JobTable:
         deadline: float,
         team: int,
         kind: int,
+        group: int = NONE,
         fixed: bool = False,
         bound: bool = False,
         known: FloatArray | float = 1.0,
@@ -95,8 +97,8 @@ class JobTable:
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
         # In the order of the columns; one assignment is many times as fast as one for each.
         self.rows[size] = (
-            self._next, scale, NONE, NONE, NONE, NONE, team, kind, fixed, bound,
-            weight, steps, time, 0.0, time, deadline, 0.0, 0.0,
+            self._next, scale, NONE, NONE, NONE, NONE, team, kind, group, fixed, bound,
+            weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0,
             rates, spread, 0.0, 0.0, known,
         )  # fmt: skip
         self.ids.append(job)
@@ -116,4 +118,12 @@ class JobTable:
     def positions(self, numbers: IntArray) -> IntArray:
         """Where the jobs with these numbers stand, all of them present."""
         found: IntArray = np.searchsorted(self.number, numbers)
+        return found
+
+    def partners(self) -> IntArray:
+        """The position of the job that each one shares with, -1 for none."""
+        beside = self.beside
+        if not (beside >= 0).any():
+            return beside.copy()
+        found: IntArray = np.where(beside >= 0, np.searchsorted(self.number, beside), NONE)
         return found

@@ -110,7 +110,7 @@ class JobResumed(_OfNewJob):
     """A job is back that another engine, or this one, had before; it keeps its place and what it is owed.
 
     `arrived` is when it first came, `isolated_seconds` what its work so far would have taken on an equal share, and
-    `shares` and `owed` (seconds) are as the rounds had them, by accelerator type.
+    `shares` and `owed` (seconds) are as the rounds had them, by accelerator type. `steps_done` is all it has done.
     """
 
     job: Job
@@ -119,6 +119,7 @@ class JobResumed(_OfNewJob):
     isolated_seconds: float = 0.0
     shares: Mapping[str, float] = field(default_factory=dict)
     owed: Mapping[str, float] = field(default_factory=dict)
+    steps_done: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,25 @@ class LeaseResumed(_OfHeldLease):
     accelerator: str
     workers: tuple[int, ...]
     spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalsResumed:
+    """What another engine has learned of the jobs that keep coming; it comes before all jobs.
+
+    By class: job type, gang size, steps per second by accelerator type, and how many jobs, and how many seconds of work
+    at their fastest, came in `span_seconds`, all fading with age. `seen` counts all jobs that were ever learned from.
+    """
+
+    types: tuple[str, ...]
+    classes: tuple[tuple[str, int, tuple[float, ...], float, float], ...]
+    span_seconds: float
+    seen: int
+
+    @property
+    def cause(self) -> str:
+        """The jobs that keep coming."""
+        return "arrivals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +262,7 @@ Event: TypeAlias = (
     JobArrived
     | JobResumed
     | LeaseResumed
+    | ArrivalsResumed
     | JobFinished
     | JobFailed
     | JobCancelled

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray, IntArray
-from fairway.allocate.problem import Pairs
+from fairway.allocate.problem import Pairs, PairsOfKinds
 
 Kind = tuple[str, int]
 """A job type and a gang size."""
@@ -33,7 +33,12 @@ class PairRates:
         self._types = types
         self._partners = partners
         self._kinds: dict[Kind | None, int] = {None: 0}
-        self._rates = np.zeros((1, 1, len(types), 2))
+        self._set(np.zeros((1, 1, len(types), 2)))
+
+    def _set(self, rates: FloatArray) -> None:
+        """Rates are never changed in place: decisions that were made keep theirs."""
+        self._rates = rates
+        self._both = rates.min(axis=3).max(axis=2) > 0
 
     def kind(self, job_type: str | None, scale_factor: int) -> int:
         """The number of a kind; 0 for jobs that share with no other."""
@@ -43,7 +48,7 @@ class PairRates:
         number = self._kinds.get(key)
         if number is None:
             number = self._kinds[key] = len(self._kinds)
-            self._rates = np.pad(self._rates, ((0, 1), (0, 1), (0, 0), (0, 0)))
+            self._set(np.pad(self._rates, ((0, 1), (0, 1), (0, 0), (0, 0))))
             for other in list(self._kinds):
                 if other is not None and other[1] == scale_factor:
                     self._look_up(key, other)
@@ -54,13 +59,17 @@ class PairRates:
         known = self._partners.pair_rates(a[0], b[0], a[1])
         rates = np.array([known.get(name, (0.0, 0.0)) for name in self._types])
         i, j = self._kinds[a], self._kinds[b]
-        self._rates[i, j] = rates
-        self._rates[j, i] = rates[:, ::-1]
+        new = self._rates.copy()
+        new[i, j] = rates
+        new[j, i] = rates[:, ::-1]
+        self._set(new)
 
     def measured(self, first: int, second: int, column: int, rates: tuple[float, ...]) -> None:
         """Two kinds were seen to run at these rates on a type, which replaces what was believed."""
-        self._rates[first, second, column] = rates
-        self._rates[second, first, column] = rates[::-1]
+        new = self._rates.copy()
+        new[first, second, column] = rates
+        new[second, first, column] = rates[::-1]
+        self._set(new)
 
     def of(self, first: int, second: int) -> FloatArray:
         """The rates of two kinds: a row per accelerator type, a column per job."""
@@ -76,10 +85,7 @@ class PairRates:
         """Every two of these jobs that can share, by their positions."""
         if self._partners is None:
             return None
-        first, second = np.triu_indices(len(kinds), 1)
-        both = self._rates.min(axis=3).max(axis=2) > 0
-        fits = both[kinds[first], kinds[second]]
-        if not fits.any():
+        present = np.unique(kinds)
+        if not self._both[np.ix_(present, present)].any():
             return None
-        first, second = first[fits], second[fits]
-        return Pairs(first, second, self.between(kinds[first], kinds[second]))
+        return PairsOfKinds(kinds.copy(), self._rates)

@@ -11,6 +11,7 @@ from fairway.allocate.arrays import FloatArray, IntArray
 def advance(
     now: float,
     left: FloatArray,
+    done: FloatArray,
     since: FloatArray,
     rate: FloatArray,
     scale: IntArray,
@@ -29,5 +30,6 @@ def advance(
             steps = min(rate[job] * (now - since[job]), left[job])
             if steps > 0.0:
                 left[job] -= steps
+                done[job] += steps
                 isolated[job] += steps * max(jobs * scale[job], workers) / pooled[job]
             since[job] = now

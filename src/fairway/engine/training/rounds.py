@@ -36,14 +36,22 @@ class Rounds:
     """What every job and pair is owed, and the choice of the next round.
 
     `agnostic` rounds do not look at how fast a job is on a type, only at whether it runs there at all; rounds `by_cost`
-    let a job move to a type that gives more steps for a dollar as they do to one that is faster.
+    let a job move to a type that gives more steps for a dollar as they do to one that is faster. Where a policy chooses
+    `whole_jobs`, no job is owed anything: those that it chose run until it chooses again.
     """
 
     def __init__(
-        self, types: int, *, round_seconds: float, restart_seconds: float, agnostic: bool = False, by_cost: bool = False
+        self,
+        types: int,
+        *,
+        round_seconds: float,
+        restart_seconds: float,
+        agnostic: bool = False,
+        by_cost: bool = False,
+        whole_jobs: bool = False,
     ) -> None:
-        self._agnostic, self._by_cost = agnostic, by_cost
-        self._turn = max(_ROUNDS_PER_TURN * round_seconds, _RESTARTS_PER_TURN * restart_seconds)
+        self._agnostic, self._by_cost, self._whole = agnostic, by_cost, whole_jobs
+        self.turn_seconds = max(_ROUNDS_PER_TURN * round_seconds, _RESTARTS_PER_TURN * restart_seconds)
         self._restart = restart_seconds
         self._types = types
         self._set_pairs(np.zeros((0, 2), dtype=np.int64), np.zeros((0, types)), np.zeros((0, types, 2)))
@@ -55,9 +63,11 @@ class Rounds:
 
     def account(self, seconds: float, jobs: JobTable) -> None:
         """Let time pass."""
-        account(seconds, jobs.shares, jobs.owed, jobs.charged, self._turn)
+        if self._whole:
+            return
+        account(seconds, jobs.shares, jobs.owed, jobs.charged, self.turn_seconds)
         if len(self._numbers):
-            account(seconds, self._shares, self._owed, self._charged, self._turn)
+            account(seconds, self._shares, self._owed, self._charged, self.turn_seconds)
 
     def follow(self, allocation: Allocation, jobs: JobTable) -> None:
         """Go by a new decision from now on; what was owed under the last one stays owed."""
@@ -67,9 +77,12 @@ class Rounds:
             jobs.shares = shares
         else:
             self._follow_pairs(allocation, shares, jobs)
+        if self._whole:
+            jobs.owed = 0.0
+            return
         if new.any():
             share = jobs.shares[new]
-            jobs.owed[new] += self._turn * share / np.maximum(share.sum(axis=1, keepdims=True), _NEGLIGIBLE)
+            jobs.owed[new] += self.turn_seconds * share / np.maximum(share.sum(axis=1, keepdims=True), _NEGLIGIBLE)
         carry_over(jobs.owed, jobs.rates, jobs.shares)
 
     def _follow_pairs(self, allocation: Allocation, shares: FloatArray, jobs: JobTable) -> None:
@@ -117,12 +130,8 @@ class Rounds:
     ) -> Chosen:
         """Decide which jobs run until the next round; `free` counts the workers of each type that no lease holds."""
         dollars = prices if self._by_cost and prices is not None else np.zeros(self._types)
-        on, scale, beside = jobs.on, jobs.scale, jobs.beside
-        if len(self._numbers):
-            partner = np.where(beside >= 0, np.searchsorted(jobs.number, beside), NONE)
-            pairs = np.searchsorted(jobs.number, self._numbers)
-        else:
-            partner, pairs = beside.copy(), self._numbers
+        on, scale, partner = jobs.on, jobs.scale, jobs.partners()
+        pairs = np.searchsorted(jobs.number, self._numbers) if len(self._numbers) else self._numbers
         stays = (on >= 0) & ((jobs.fixed > 0) if preempt else True)
         if preempt:
             free = free.copy()
@@ -132,7 +141,7 @@ class Rounds:
         if preempt:
             crowded = self._agnostic and bool(scale[~stays].sum() > free.sum())
             gains, least = weigh_moves(
-                on, jobs.rates, jobs.known, jobs.left, jobs.rate, jobs.bound, dollars, self._restart, self._turn,
+                on, jobs.rates, jobs.known, jobs.left, jobs.rate, jobs.bound, dollars, self._restart, self.turn_seconds,
                 self._agnostic, crowded,
             )  # fmt: skip
         else:  # no job that runs is moved
@@ -140,7 +149,7 @@ class Rounds:
         first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         to, together, charged, pair_charged = choose(
             jobs.shares, jobs.owed, rates, scale, on, partner, first, second, self._shares, self._owed, self._rates,
-            stays, free, seconds, self._turn, gains, least,
+            stays, free, seconds, self.turn_seconds, gains, least,
         )  # fmt: skip
         if preempt and ((to != on) & (np.minimum(to, on) >= 0)).any():
             left = free.copy()
@@ -152,7 +161,7 @@ class Rounds:
                 # Other workers are left than before, which jobs that wait may be able to use.
                 then, _, gifts, _ = choose(
                     jobs.shares, jobs.owed, rates, scale, to, together, first[:0], second[:0], self._shares[:0],
-                    self._owed[:0], self._rates[:0], ~waits, left, seconds, self._turn, gains, least,
+                    self._owed[:0], self._rates[:0], ~waits, left, seconds, self.turn_seconds, gains, least,
                 )  # fmt: skip
                 to, charged = np.where(waits, then, to), np.where(waits, gifts, charged)
         changed = (to != on) | (together != partner)

@@ -30,6 +30,8 @@ def snapshot(engine: TrainingEngine, *, now: float | None = None) -> TrainingEng
         engine.allocation,
         engine.cluster,
         engine._pair_rates._partners,
+        engine._pair_rates._rates,
+        engine.arrivals.demand,
     ]
     memo: dict[int, Any] = {id(value): value for value in shared}
     memo |= {
@@ -46,7 +48,7 @@ def snapshot(engine: TrainingEngine, *, now: float | None = None) -> TrainingEng
 
 def turn_seconds(engine: TrainingEngine) -> float:
     """How much more a job must be owed to take the workers of another that runs."""
-    return engine._rounds._turn
+    return engine._rounds.turn_seconds
 
 
 def team_of(engine: TrainingEngine, position: int) -> str | None:

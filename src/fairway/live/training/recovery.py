@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from fairway.cluster import Cluster
 from fairway.engine.protocol import TransitionError
-from fairway.engine.training.messages import Event, Grant, JobResumed, LeaseResumed, WorkersLeft
+from fairway.engine.training.messages import ArrivalsResumed, Event, Grant, JobResumed, LeaseResumed, WorkersLeft
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.jobs.description import JobDescription, job_of
@@ -80,14 +80,19 @@ def cluster_of(workers: list[Worker], prices: Mapping[str, float]) -> Cluster:
 
 
 def resume(
-    scheduler: LiveScheduler, reader: Reader, snapshot: Snapshot, standings: Mapping[str, Standing]
+    scheduler: LiveScheduler,
+    reader: Reader,
+    snapshot: Snapshot,
+    standings: Mapping[str, Standing],
+    learned: ArrivalsResumed | None = None,
 ) -> tuple[float, list[Event]]:
     """Bring a new scheduler to where the last one was; returns the events that its engine took in for that, and when.
 
     Jobs that their owners have taken back are among them, to be cancelled like any other.
     """
     now = scheduler.time()  # the same for all: the engine has less to do while no time passes
-    events: list[Event] = [*_resumed_jobs(scheduler, reader, snapshot, standings)]
+    events: list[Event] = [] if learned is None else [learned]
+    events += [*_resumed_jobs(scheduler, reader, snapshot, standings)]
     scheduler.take_in(*events, at=now, journal=False)
     states = {record.id: record.state for record in snapshot.jobs}
     for lease in snapshot.leases:
@@ -120,7 +125,9 @@ def _resumed_jobs(
         scheduler.jobs[job.id] = job
         stands = standings.get(job.id, NEW)
         arrived = scheduler.clock.past(record.submitted_at)
-        event = JobResumed(described, arrived, deadline, stands.isolated_seconds, stands.shares, stands.owed)
+        event = JobResumed(
+            described, arrived, deadline, stands.isolated_seconds, stands.shares, stands.owed, stands.steps_done
+        )
         wait = _rest_of_wait(record, scheduler.clock.today())
         if wait > 0:
             job.waiting = event

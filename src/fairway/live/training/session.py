@@ -37,7 +37,7 @@ from fairway.live.training.reconciliation import reconcile
 from fairway.live.training.recovery import Reader, cluster_of, resume
 from fairway.live.training.scheduler import Change, LiveScheduler
 from fairway.live.training.settings import ControllerSettings
-from fairway.live.training.standing import standings_of
+from fairway.live.training.standing import arrivals_of, standings_of
 from fairway.live.training.statistics import Statistics
 from fairway.profiles import ThroughputTable
 from fairway.store import Store, counters
@@ -116,7 +116,8 @@ class Session:
         )
         acceptance = Acceptance(self.cluster, policy, options, around.table)
         self.reader = Reader(self.scheduler, self.cluster, acceptance)
-        now, events = resume(self.scheduler, self.reader, held, standings_of(store.read(load_standing)))
+        standing = store.read(load_standing)
+        now, events = resume(self.scheduler, self.reader, held, standings_of(standing), arrivals_of(standing))
         self.scheduler.change(record_start, "training", self._start_document(options, now, events), at=clock.today())
         for record in held.jobs:
             if record.cancel_requested_at is not None:
