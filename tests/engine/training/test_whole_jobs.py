@@ -6,7 +6,6 @@ import pytest
 
 from fairway.allocate.policies import POLICIES
 from fairway.allocate.policies.fifo import Fifo
-from fairway.allocate.policy import chooses_whole_jobs
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.engine.training.engine import EngineOptions, TrainingEngine
@@ -23,9 +22,9 @@ def engine_of(policy: str) -> TrainingEngine:
 
 
 def test_policies_say_whether_they_choose_whole_jobs() -> None:
-    chosen = {name for name, policy in POLICIES.items() if chooses_whole_jobs(policy())}
+    chosen = {name for name, policy in POLICIES.items() if policy().whole_jobs}
     assert chosen == {"fifo", "shortest-job-first", "allox", "min-jct"}
-    assert not chooses_whole_jobs(Fifo(relaxed=True))
+    assert not Fifo(relaxed=True).whole_jobs
 
 
 def test_a_shorter_job_takes_the_worker_and_keeps_it_to_its_end() -> None:
