@@ -27,7 +27,7 @@ from fairway.allocate.kernels.surplus import spend, spend_by_program
 
 _STEPS = 100
 
-_GAP = 1e-8
+_GAP = 1e-7
 """Well below what counts as exact."""
 
 _MUCH_LESS = 0.1
