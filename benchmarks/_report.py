@@ -69,6 +69,15 @@ class Turns(NamedTuple):
     answer: Any
 
 
+_clock = time.perf_counter
+
+
+def take_cpu_seconds() -> None:
+    """From now on, turns are counted in CPU seconds of this process, all of its threads together."""
+    global _clock  # noqa: PLW0603  one clock for the whole process, chosen on the command line
+    _clock = time.process_time
+
+
 def take_turns(*contestants: tuple[Callable[[], Any], int]) -> list[Turns]:
     """Let each run as often as it says, one after the other; who has had its turns drops out."""
     turns = [Turns([], None) for _ in contestants]
@@ -76,9 +85,9 @@ def take_turns(*contestants: tuple[Callable[[], Any], int]) -> list[Turns]:
         for position, (run, repeats) in enumerate(contestants):
             if turn < repeats:
                 gc.collect()
-                begin = time.perf_counter()
+                begin = _clock()
                 answer = run()
-                turns[position] = Turns([*turns[position].seconds, time.perf_counter() - begin], answer)
+                turns[position] = Turns([*turns[position].seconds, _clock() - begin], answer)
     return turns
 
 
@@ -117,7 +126,10 @@ def run(benchmark: str, measure: Callable[[Options], Iterator[Result]]) -> None:
         repeats: Annotated[int, typer.Option(min=1, help="Turns of each; a peer that takes long has one.")] = 7,
         quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that it runs; no targets.")] = False,
         seed: Annotated[int, typer.Option(min=0, help="Other instances of the same kind.")] = 0,
+        cpu: Annotated[bool, typer.Option("--cpu", help="Take CPU seconds: for a machine that is busy.")] = False,
     ) -> None:
+        if cpu:
+            take_cpu_seconds()
         show(benchmark, measure(Options(repeats, quick, seed)), destination)
 
     typer.run(command)

@@ -19,10 +19,10 @@ seeds = st.integers(0, 10_000)
 LEVELS = ("max-min-fairness", "makespan", "finish-time-fairness")
 
 
-def demands(name: str, problem: Problem, sharing: bool) -> FloatArray:
-    """The rates that the level of a decision asks for, by the formulas of the policies."""
-    option = ":space-sharing,bare" if sharing else ":bare"
-    objective = policy_of(name + option).allocate(problem).objective
+def demands(name: str, problem: Problem, sharing: bool, slack: float) -> FloatArray:
+    """The rates that a level a little below that of a bare decision asks for, by the formulas of the policies."""
+    bare = policy_of(f"{name}:space-sharing,bare" if sharing else f"{name}:bare").allocate(problem)
+    objective = bare.objective * (1 - slack if bare.sense == "max" else 1 + slack)
     if name == "max-min-fairness":
         return objective * problem.weights * problem.proportional_throughputs / problem.scale_factors
     if name == "makespan":
@@ -53,14 +53,15 @@ def test_the_level_stands_and_the_work_beyond_it_is_the_most(seed: int, name: st
     )
     if not problem.can_run.all():
         return
-    asked = demands(name, problem, sharing)
+    asked = demands(name, problem, sharing, slack=1e-7)
     decision = policy_of(f"{name}:space-sharing" if sharing else name).allocate(problem)
-    assert (decision.throughputs >= asked * (1 - 1e-6)).all()
+    assert (decision.throughputs >= asked).all()
     reference = Reference(problem, sharing=sharing)
     worth = 1.0 / np.maximum(asked, reference.rate.max(axis=1) / 1e3)
-    most = reference.highest_sum(worth @ reference.rate, asked * (1 - 1e-9))
+    kept = np.minimum(demands(name, problem, sharing, slack=0.0), decision.throughputs)
+    most = reference.highest_sum(worth @ reference.rate, kept * (1 - 1e-9))
     assert most is not None
-    assert worth @ decision.throughputs == pytest.approx(most, rel=1e-6)
+    assert worth @ decision.throughputs == pytest.approx(most, rel=1e-4)
 
 
 @given(seeds, st.sampled_from(LEVELS), st.sampled_from(NASTY), st.booleans())

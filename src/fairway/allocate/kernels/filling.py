@@ -90,7 +90,7 @@ def _fill_by_prices(
         amounts, shares = filling.amounts(affordable.level), market.shares(affordable.stretched)
         if not meets(reduced, shares, curve.at(affordable.level)[0]):
             return None
-        proof = market.scarce(affordable.budgets, shares)
+        proof = market.scarce(affordable.budgets, shares, _ROUNDING)
         prices = market.prices(proof, curve, affordable.level)
         first = first or (affordable.level, prices)
         shares = settled + shares * time[:, None]

@@ -30,6 +30,9 @@ _STEPS = 100
 _GAP = 1e-8
 """Well below what counts as exact."""
 
+_NO_PRICE = 1e-6
+"""Smaller parts of the budget can be owed to that gap."""
+
 _MUCH_LESS = 0.1
 """A program is built anew for demands that have fallen by this, so that its tolerances stay small beside them."""
 
@@ -53,7 +56,7 @@ def raise_level(
         if meets(classes, shares, curve.at(raised.bound)[0]):
             prices = market.prices(raised.budgets, curve, raised.bound)
             if not bare:
-                gone = market.everywhere(market.scarce(raised.budgets, shares)) > 0
+                gone = market.everywhere(market.scarce(raised.budgets, shares, _NO_PRICE)) > 0
                 shares = spend(classes, shares, curve.at(raised.level)[0], gone)
             if shares is not None:
                 return Solution(raised.level, raised.bound, shares, None, prices)

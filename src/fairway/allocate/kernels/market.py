@@ -36,9 +36,6 @@ _NEAR = 1e-4
 _STEPS = 100
 _ROUNDING = 1e-14
 
-_NO_PRICE = 1e-8
-"""Smaller parts of the budget are rounding."""
-
 
 @dataclass(frozen=True, slots=True)
 class Raised:
@@ -192,12 +189,12 @@ class Market:
         everywhere[:, self._open] = shares
         return everywhere
 
-    def scarce(self, budgets: FloatArray | None, shares: FloatArray) -> FloatArray | None:
-        """The budgets of the types that these shares use up; 0 for the others, and for what is only rounding."""
+    def scarce(self, budgets: FloatArray | None, shares: FloatArray, least: float) -> FloatArray | None:
+        """The budgets, above the least, of the types that these shares use up; 0 for the others."""
         if budgets is None:
             return None
         used = self._load @ shares[:, self._open]
-        return np.where((used >= self._capacity * (1 - EXACT)) & (budgets > _NO_PRICE), budgets, 0.0)
+        return np.where((used >= self._capacity * (1 - EXACT)) & (budgets > least), budgets, 0.0)
 
     def everywhere(self, budgets: FloatArray | None) -> FloatArray:
         """Budgets of all types, 0 for those without workers (and if there are none)."""

@@ -4,7 +4,8 @@ Once each accelerator type has a price, jobs are independent of each other, and 
 form: how to run all jobs, what that is worth, and a bound that these prices prove for any answer that fits. Mixtures of
 answers that fit are worth at least the mixture of their values, which bounds the optimum from the other side; the best
 mixture (`master`) also names the prices to ask for next. Both bounds meet after a few dozen questions, at any number of
-jobs (Dantzig and Wolfe 1960; prices are smoothed as in Wentges 1997).
+jobs (Dantzig and Wolfe 1960; prices are smoothed as in Wentges 1997). While every type has a price, guesses from the
+last answers (`secant`) come near the balance first.
 
 Prices are given as budgets: what all workers of a type cost together. Types without workers take no part.
 """
@@ -19,6 +20,7 @@ import numpy as np
 
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.kernels.master import Master
+from fairway.allocate.kernels.secant import Secant
 
 _ROUNDS_PER_TYPE = 300
 
@@ -66,11 +68,13 @@ def find_prices(
     master = Master(modest.usage, 0.0)
     waiting = list(starts)
     budgets, proof, value = waiting.pop(0), None, origin
+    secant = Secant(len(budgets), relative=relative)
     for _ in range(_ROUNDS_PER_TYPE * len(budgets)):
         answer = ask(budgets)
         if answer.proven < bound:
             bound, proof = answer.proven, budgets
         master.add(answer.usage, answer.value - origin)
+        secant.add(budgets, answer.usage)
         gained, dual = master.solve()
         before, value = value, origin + gained
         if done(value, bound):
@@ -79,7 +83,10 @@ def find_prices(
             budgets = waiting.pop(0)
             continue
         last, budgets = budgets, dual / dual.sum() if relative else dual
-        if proof is not None and value > before:
+        guess = secant.guess() if (dual > 0).all() else None
+        if guess is not None:
+            budgets = guess
+        elif proof is not None and value > before:
             budgets = _SMOOTHING * proof + (1 - _SMOOTHING) * budgets
         elif np.array_equal(budgets, last):  # the same question would get the same answer
             break
