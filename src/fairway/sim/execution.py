@@ -112,8 +112,7 @@ class Execution:
         for flow, queued, turn, found in together:
             if pulls:
                 own, local = self._fetch(worker, flow, stage)
-                if own > fetch:
-                    fetch = own
+                fetch = max(fetch, own)
             members.append(made(Member, (owner[flow.request.key], found, queued, turn, local)))
         end = now + overhead + fetch + seconds
         share, prices = self.share(worker, run), self._scenario.prices

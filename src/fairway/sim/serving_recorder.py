@@ -131,8 +131,8 @@ class ServingRecorder:
         planned, cpu, gpu, kind, part = share
         self.busy_seconds[worker] += part * (end - start)
         self.along[worker] += count - 1
-        paid, cost, position = bill / count, self.cost, 0
-        for request, found, queued, turn, local in members:
+        paid, cost = bill / count, self.cost
+        for position, (request, found, queued, turn, local) in enumerate(members):
             self.found[found][worker] += 1
             if cost is not None:
                 cost[request] += paid
@@ -141,7 +141,6 @@ class ServingRecorder:
                     (worker, request, stage, found, count, position, planned or count, cpu, gpu, kind, local)
                 )
                 self._real.extend((queued, turn, start, end, overhead, fetch, paid))
-            position += 1
 
     def cut(self, worker: int, at: float, end: float, tasks: int = 1, part: float = 1.0) -> None:
         """Tasks that were to run until `end`, together if they are several, stopped with their worker."""
