@@ -59,7 +59,7 @@ from fairway.stopwatch import TimedConfigurator
 WORLD = -2
 """In place of an engine's number: something that happens to the world; the message is what to call."""
 
-_EVENTS_BETWEEN_NEWS = 2048
+_ENDS_BETWEEN_NEWS = 128
 
 _ARRIVALS = LATE + 1
 """Requests come to an engine that plans after all else of the same moment."""
@@ -252,7 +252,7 @@ class World:
     def run(self) -> None:
         """Let everything happen until all requests have ended, or the time is up."""
         heap, engines, dues, certain = self._heap, self.engines, self._dues, self._certain
-        events, last, progress, wakes = self.events, self._last, self._progress, self._wakes
+        events, last, wakes = self.events, self._last, self._wakes
         do = self._do_measured if self.execution.measures else self.do
         while heap and self._left:
             now, _, _, target, message = heappop(heap)
@@ -262,19 +262,20 @@ class World:
             events += 1
             if target == WORLD:
                 message()
-            elif (engine := engines[target]) is not None:
-                if target >= 0:
-                    commands = engine.handle(now, (message,))
-                else:
-                    happened = self._of_this_moment(engine, message)
-                    events += len(happened) - 1
-                    commands = engine.handle(now, happened)
-                if commands:
-                    do(target, commands)
-                if wakes and (due := engine.due) < dues[target] and not now < certain[target] <= due:
-                    self._wake_at(target, due)  # else it hears of something before that, and looks again
-            if progress is not None and not events % _EVENTS_BETWEEN_NEWS:
-                progress(len(self._times) - self._left, now)
+                continue
+            engine = engines[target]
+            if engine is None:
+                continue
+            if target >= 0:
+                commands = engine.handle(now, (message,))
+            else:
+                happened = self._of_this_moment(engine, message)
+                events += len(happened) - 1
+                commands = engine.handle(now, happened)
+            if commands:
+                do(target, commands)
+            if wakes and (due := engine.due) < dues[target] and not now < certain[target] <= due:
+                self._wake_at(target, due)  # else it hears of something before that, and looks again
         self.events = events
         if self._left and not heap:
             raise FairwayError(f"{self._left} requests wait at {self.now:.3f} s, but nothing is to come: a lock-up")
@@ -401,5 +402,7 @@ class World:
         self.recorder.finish[request] = finished
         self.recorder.outcome[request] = outcome
         self._left -= 1
+        if self._progress is not None and not self._left % _ENDS_BETWEEN_NEWS:
+            self._progress(len(self._times) - self._left, self.now)
         if self._failures is not None:
             del self._failures.asked[key]

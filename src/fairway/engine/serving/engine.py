@@ -170,30 +170,21 @@ class ServingEngine(Forwarding):
         out = self.out = []
         for event in events:
             self._remember((now, event))
-            if type(event) is InputsArrived:  # these two are most of them
+            kind = type(event)
+            if kind is InputsArrived:  # these two are most of them
                 flow, stage, sources, gathered = event
                 self._take(flow, stage, sources, gathered, self.running is None and not self._shared)
-            elif type(event) is TaskDone:
+            elif kind is TaskDone:
                 if self._shared:
                     self._task_beside_done(event)
                 else:
                     self._task_done(event)
             else:
-                _HANDLERS[type(event)](self, event)
-            while True:
-                while self._to_me:
-                    message = self._to_me.pop(0)
-                    _HANDLERS[type(message)](self, message)
-                if self.running is None:
-                    if self.queue.ready or self._passed is not None:
-                        if self._shared:
-                            self._start_beside_each_other()
-                        else:
-                            self._start_next()
-                elif self._idles and self._overtakes and self.queue.ready:
-                    self._let_pass(self.running)
-                if not self._to_me:
-                    break
+                _HANDLERS[kind](self, event)
+            if self._to_me:
+                self._hear_itself()
+            if self.queue.ready or self._passed is not None:
+                self._go_on()
         if self.desk is not None:
             self.desk.decide(self)
         if self._row_changed:
@@ -203,6 +194,25 @@ class ServingEngine(Forwarding):
             if self._publishes:
                 self._publish()
         return out
+
+    def _hear_itself(self) -> None:
+        """Take in what this engine has to say to itself."""
+        while self._to_me:
+            message = self._to_me.pop(0)
+            _HANDLERS[type(message)](self, message)
+
+    def _go_on(self) -> None:
+        """Let tasks start that wait, or one pass that waits for its models."""
+        while True:
+            if self._shared:
+                self._start_beside_each_other()
+            elif self.running is None:
+                self._start_next()
+            elif self._idles and self._overtakes and self.queue.ready:
+                self._let_pass(self.running)
+            if not self._to_me:
+                return
+            self._hear_itself()  # a task that could not start has failed, and its request was planned here
 
     def tell(self, worker: int, message: Event) -> None:
         """Bring a message to an engine; this one takes it in when it is done with what it does now."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -117,14 +116,10 @@ class Forwarding(SideBySide):
         if facts is None:
             of_all = self._facts_of_all.get(graph)
             if of_all is None:
-                of_all = self._facts_of_all[graph] = StageFacts.of_all(graph)
-            facts = of_all[self.me]
-            batches, shares = self._batches.get(graph), self._stage_shares.get(graph)
-            if batches is not None or shares is not None:
-                facts = replace(facts, batches=None if batches is None else batches[self.me], shares=shares)
-            if returned := self._returned.get(graph, ()):
-                facts = replace(facts, exits=facts.exits | sum(1 << stage for stage in returned))
-            self._facts[graph] = facts
+                returned = self._returned.get(graph, frozenset())
+                of_all = StageFacts.of_all(graph, self._batches.get(graph), self._stage_shares.get(graph), returned)
+                self._facts_of_all[graph] = of_all
+            facts = self._facts[graph] = of_all[self.me]
         return facts
 
     def view(self) -> View:

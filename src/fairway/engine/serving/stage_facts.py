@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairway.engine.serving.batch_rule import StageBatches
+from fairway.engine.serving.batch_rule import GraphBatches, StageBatches
 from fairway.place.graph import TaskGraph
 
 
@@ -29,14 +29,29 @@ class StageFacts:
     shares: tuple[tuple[int, int], ...] | None = None
 
     @classmethod
-    def of_all(cls, graph: TaskGraph) -> list[StageFacts]:
-        """The facts of a graph, by worker; workers that are alike share theirs, since there may be thousands."""
+    def of_all(
+        cls,
+        graph: TaskGraph,
+        batches: GraphBatches | None = None,
+        shares: tuple[tuple[int, int], ...] | None = None,
+        returned: frozenset[int] = frozenset(),
+    ) -> list[StageFacts]:
+        """The facts of a graph, by worker; workers that are alike share theirs, since there may be thousands.
+
+        The outputs of the stages in `returned` belong to the reply though other stages take them too.
+        """
         before, after = graph.workflow.predecessors, graph.workflow.successors
         models = [tuple(needed.tolist()) for needed in graph.needed]
         inputs = [sum(1 << source for source in sources) for sources in before]
         entries = [stage for stage, sources in enumerate(before) if not sources]
-        exits = sum(1 << stage for stage, targets in enumerate(after) if not targets)
-        columns = list(map(tuple, graph.seconds.T.tolist()))
+        exits = sum(1 << stage for stage, targets in enumerate(after) if not targets or stage in returned)
         shared = (graph.ranks.tolist(), models, inputs, entries, exits, after)
-        kinds = {each: cls(list(each), *shared) for each in dict.fromkeys(columns)}
-        return [kinds[each] for each in columns]
+        kinds: dict[tuple[float | int, ...], StageFacts] = {}
+        of_all = []
+        for worker, seconds in enumerate(graph.seconds.T.tolist()):
+            own = None if batches is None else batches[worker]
+            kind = (id(own), *seconds)  # workers of one accelerator type have the very same batches
+            if kind not in kinds:
+                kinds[kind] = cls(seconds, *shared, own, shares)
+            of_all.append(kinds[kind])
+        return of_all
