@@ -64,7 +64,7 @@ _DRAWS: dict[str, Draws] = {
     "corrupt-file": lambda draw: ("corrupt-file", {"which": draw.randrange(8), "how": draw.randrange(5)}),
 }
 
-_MESSAGE_STEPS = 3
+_MESSAGE_STEPS = 6
 """Of the steps that let messages suffer, every history has some more: they cost little, and each hits several."""
 
 
@@ -115,7 +115,7 @@ def _plan(generator: str, seed: int, draw: Random, faults: list[Step]) -> Plan:
 
 def _workload(draw: Random, emulate: str) -> list[Step]:
     steps: list[Step] = []
-    for number in range(draw.randint(2, 4)):
+    for number in range(draw.choice((2, 2, 3, 4))):
         key, at = f"key-{number}", round(draw.choice((0.1, draw.uniform(0.1, 5.0))), 3)
         steps.append(Step(at, "submit", {"key": key, "spec": _spec(draw, emulate)}))
         if draw.random() < 0.25:
