@@ -1,4 +1,4 @@
-"""Bugs planted into the live training system, each of which the simulation has to find within some histories."""
+"""Bugs that are planted into the live training system, each of which the simulation has to find."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_controller_that_is_not_fenced_is_found(monkeypatch: pytest.MonkeyPatc
 
 def test_a_lease_that_does_not_wait_for_the_holder_before_it_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AgentState, "holders", lambda *_: [])
-    found("uniform", most=60, saying="under lease")
+    found("swarm", most=150, saying="under lease")
 
 
 def test_a_write_that_is_acknowledged_before_its_sync_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,8 +80,8 @@ def test_a_gang_that_starves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_plan_that_breaks_a_promise_shrinks_to_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AgentState, "holders", lambda *_: [])
-    tally = run_many(TRAINING, ("uniform",), histories=60)
+    monkeypatch.setattr(submissions, "_known", lambda *_: {})
+    tally = run_many(TRAINING, ("adversarial",), histories=100)
     plan, _ = tally.broken[0]
     small = smallest(TRAINING, plan)
     assert len(small.steps) <= 6 < len(plan.steps)

@@ -251,10 +251,9 @@ class RunTable:
         for run in list(self.state.runs):
             if run.state in {RunState.STARTING, RunState.RUNNING, RunState.ENDING}:
                 self._look_after(run)
-            if run.expires and run.state in {RunState.WAITING, RunState.STARTING, RunState.RUNNING}:
-                ends = self._watch(run).ends
-                if ends is not None and self._clock.monotonic() >= ends:
-                    self._end(EndRun(run.lease, run.job))
+            expires = run.expires and run.state in {RunState.WAITING, RunState.STARTING, RunState.RUNNING}
+            if expires and (ends := self._watch(run).ends) is not None and self._clock.monotonic() >= ends:
+                self._end(EndRun(run.lease, run.job))
         self._launch(self._those_that_can())
         if self._unsaved_since is not None and self._clock.monotonic() - self._unsaved_since >= _SAVE_SECONDS:
             self._save_synced()

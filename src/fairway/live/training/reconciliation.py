@@ -1,14 +1,14 @@
 """Brings the runs that the backend knows together with those that should be, after either side was away.
 
 The store says what should be, the backend what is. Runs that should be are adopted, or started if the backend does not
-know them; runs that should not be are asked to end. What has ended meanwhile is taken in first, so that workers are
-free in the store before others hold them.
+know them; runs that should not be are asked to end. What is lost or has ended meanwhile is taken in first, the oldest
+lease before those that followed it, so that workers are free in the store before others hold them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fairway.live.backend.commands import EndRun, RetireJob
@@ -31,19 +31,30 @@ def reconcile(scheduler: LiveScheduler, status: BackendStatus) -> None:
     there: dict[Key, RunStatus] = {(run.lease, run.job): run for run in status.runs}
     _recognise(scheduler, there)
     expected = {(lease.number, name) for lease in scheduler.leases for name in _expected(lease)}
-    for (number, name), run in there.items():
+    for lease, name in _unknown(scheduler, expected, there):
+        if lease.runs[name].state == "running":
+            reports.lost(scheduler, lease, name)
+    for (number, name), run in sorted(there.items()):
         if run.outcome is not None:
             reports.ended(scheduler, number, name, run.outcome)
     for (number, name), run in there.items():
         if run.outcome is None:
             _adopt(scheduler, number, name, run)
-    for number, name in sorted(expected):
-        lease = scheduler.leases.holding(number, name)
-        if lease is not None and not any((known_as, name) in there for known_as in lease.runs[name].known_as):
-            _close_gap(scheduler, lease, name)
+    for lease, name in _unknown(scheduler, expected, there):
+        _close_gap(scheduler, lease, name)
     for name in status.former:
         if name not in scheduler.jobs and not scheduler.leases.of_job(name):
             scheduler.commands.append(RetireJob(name))
+
+
+def _unknown(
+    scheduler: LiveScheduler, expected: Collection[Key], there: Mapping[Key, RunStatus]
+) -> Iterator[tuple[LiveLease, str]]:
+    """The runs that should be and that the backend does not know, by the numbers of their leases."""
+    for number, name in sorted(expected):
+        lease = scheduler.leases.holding(number, name)
+        if lease is not None and not any((known_as, name) in there for known_as in lease.runs[name].known_as):
+            yield lease, name
 
 
 def _expected(lease: LiveLease) -> list[str]:
@@ -88,11 +99,9 @@ def _adopt(scheduler: LiveScheduler, number: int, name: str, run: RunStatus) -> 
 
 
 def _close_gap(scheduler: LiveScheduler, lease: LiveLease, name: str) -> None:
-    """The backend does not know a run that should be."""
+    """The backend does not know a run that is planned."""
     job = scheduler.jobs.get(name)
-    if lease.runs[name].state == "running":
-        reports.lost(scheduler, lease, name)
-    elif job is None or job.cancelled or lease.revoked:
+    if job is None or job.cancelled or lease.revoked:
         reports.never_began(scheduler, lease, name)
     else:
         start(scheduler, lease, job)

@@ -16,8 +16,8 @@ from fairway.simtest.plan import Plan, Step
 from fairway.simtest.training.faults import PLACES
 from fairway.simtest.training.jobs import HOSTILE
 
-_CLUSTERS = ("v100=1,k80=1", "v100=2", "v100=2,k80=1", "v100=2,k80=2")
-_POLICIES = ("fifo", "fifo", "fifo", "max-min-fairness", "max-min-fairness:space-sharing")
+_CLUSTERS = ("v100=1", "v100=2", "v100=1,k80=1", "v100=2,k80=1")
+_POLICIES = ("fifo", "max-min-fairness", "max-min-fairness", "max-min-fairness:space-sharing")
 _TYPES = ("ResNet-18 (batch size 16)", "ResNet-18 (batch size 64)", "ResNet-50 (batch size 16)")
 _SECONDS = 8.0
 """How long clients and faults go on."""
@@ -64,7 +64,7 @@ _DRAWS: dict[str, Draws] = {
     "corrupt-file": lambda draw: ("corrupt-file", {"which": draw.randrange(8), "how": draw.randrange(5)}),
 }
 
-_MESSAGE_STEPS = 3
+_MESSAGE_STEPS = 6
 """Of the steps that let messages suffer, every history has some more: they cost little, and each hits several."""
 
 
@@ -107,7 +107,7 @@ def _moment(draw: Random) -> float:
 
 def _plan(generator: str, seed: int, draw: Random, faults: list[Step]) -> Plan:
     emulate = draw.choice(_CLUSTERS)
-    settings = {"emulate": emulate, "policy": draw.choice(_POLICIES), "round_seconds": draw.choice((2.0, 3.0, 5.0))}
+    settings = {"emulate": emulate, "policy": draw.choice(_POLICIES), "round_seconds": draw.choice((2.0, 2.0, 4.0))}
     faults += [Step(_moment(draw), *_messages(draw), is_fault=True) for _ in range(_MESSAGE_STEPS)]
     steps = [*_workload(draw, emulate), *faults]
     return Plan("training", generator, seed, settings, tuple(sorted(steps, key=lambda step: step.at)))
@@ -115,8 +115,8 @@ def _plan(generator: str, seed: int, draw: Random, faults: list[Step]) -> Plan:
 
 def _workload(draw: Random, emulate: str) -> list[Step]:
     steps: list[Step] = []
-    for number in range(draw.randint(2, 4)):
-        key, at = f"key-{number}", round(draw.choice((0.1, draw.uniform(0.1, 5.0))), 3)
+    for number in range(draw.choice((2, 3, 3, 4))):
+        key, at = f"key-{number}", round(draw.choice((0.1, draw.uniform(0.1, 4.0))), 3)
         steps.append(Step(at, "submit", {"key": key, "spec": _spec(draw, emulate)}))
         if draw.random() < 0.25:
             steps.append(Step(round(at + draw.uniform(0.0, 5.0), 3), "cancel", {"key": key}))
