@@ -282,7 +282,7 @@ class ServingEngine(Forwarding):
     def _peer_lost(self, event: PeerLost) -> None:
         worker = event.worker
         self.here.is_wary = True
-        if self._publishes and worker != OUTSIDE and self.is_present(worker):  # else its row may be its successor's
+        if worker != OUTSIDE and self.is_present(worker):
             self._table.leave(worker)
         self._drop(self.here.let_go(lambda flow: flow.request.ingress == worker))
         if worker == OUTSIDE and self._reports_copies:

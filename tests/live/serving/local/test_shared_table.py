@@ -24,7 +24,7 @@ def test_all_see_at_once_who_comes_and_who_is_said_to_be_gone(tables: list[Share
     assert not any(table.is_seen(number) for table in tables for number in range(3))
     workers[1].join(1)
     assert all(table.is_seen(1) and not table.is_seen(0) for table in tables)
-    supervisor.leave(1)
+    supervisor.mark_absent(1)
     assert not any(table.is_seen(1) for table in tables)
 
 

@@ -16,6 +16,9 @@ from fairway.place.placer import Placer
 from fairway.place.plan import NoPlaceError, Request
 from fairway.place.state import NEVER, StateTable
 
+_WARM: set[tuple[Placer, int, int]] = set()
+"""What this process has decided like already: a simulation has many workers in one process."""
+
 
 def warm_up(placer: Placer, fleet: Fleet, graphs: Iterable[TaskGraph], me: int) -> None:
     """Decide once in every way, as worker `me` does.
@@ -24,6 +27,9 @@ def warm_up(placer: Placer, fleet: Fleet, graphs: Iterable[TaskGraph], me: int) 
     """
     draws = np.random.default_rng(0)
     for graph in graphs:
+        if (shape := (placer, len(graph), len(fleet))) in _WARM:
+            continue
+        _WARM.add(shape)
         request = Request(0, graph, me)
         idle, busy, gone = (StateTable(fleet) for _ in range(3))
         workers = placer.plan(request, idle.view(me, 0.0), 0.0, draws).workers.tolist()

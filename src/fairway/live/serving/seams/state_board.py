@@ -138,6 +138,13 @@ class SharedRows(RowTable):
         self._queued[:], self._busy_until[:], self._free[:] = ABSENT, NEVER, self.fleet.memory
         self._cached[:] = False
 
+    def leave(self, worker: int) -> None:
+        """Nothing: the supervisor has marked the row of a dead worker, and by now it may be that of its successor."""
+
+    def mark_absent(self, worker: int) -> None:
+        """In the place of a worker that is dead: it has no row."""
+        super().leave(worker)
+
     def is_seen(self, worker: int) -> bool:
         """Whether a worker has a row: its supervisor may have marked it absent, so the shared row says."""
         return bool(self._queued[worker] != ABSENT)
@@ -151,7 +158,7 @@ class SharedMarks:
 
     def leave(self, worker: int) -> None:
         """Mark the row absent."""
-        self._table.leave(worker)
+        self._table.mark_absent(worker)
 
     def call_busy(self, worker: int, until: float) -> None:
         """Write it in the row."""
