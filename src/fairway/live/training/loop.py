@@ -43,7 +43,7 @@ _MOST_AT_ONCE = 64
 """Commands that are given before the first of them is answered."""
 
 _CLOSING_SECONDS = 20.0
-"""How long a backend that is away may hold up the end; its runs go on, and the next controller adopts them."""
+"""How long a backend or a store that fails may hold up the end; runs go on, and the next controller adopts them."""
 _BACK_OFF = BackOff(1.0, 60.0)
 
 _LATE_SECONDS = 10.0
@@ -222,7 +222,7 @@ class Work:
 
     async def _begin_anew(self, error: Exception, wait: float) -> None:
         """Something failed, so that the engine may know what the store does not: begin from what that holds."""
-        said = None
+        said, began = None, time.monotonic()
         while self._goes_on():
             self._course.to(State.FAILED)
             self._why_failed = f"nothing is decided until this is over: {error}"
@@ -235,6 +235,9 @@ class Work:
             while (left := until - self._now()) > 0:
                 await self._inbox.wait(left)
                 self._take_actions()
+                if self.begun and self.session.scheduler.closing and time.monotonic() - began >= _CLOSING_SECONDS:
+                    self.closed_in_vain = str(error)  # a store that is gone must not hold up the end for ever
+                    self._course.to(State.OVER)
                 if not self._goes_on():
                     return
             try:
