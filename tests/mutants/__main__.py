@@ -95,7 +95,10 @@ def _with_kernels(file: Path) -> bool:
 
 
 def _recorded(folders: list[Path], kernels: set[str], jobs: int) -> dict[bool, list[recording.Record]]:
-    """The records of all test files, made where they are missing; without compiled kernels, of those that load one."""
+    """The records of all test files, made where they are missing.
+
+    Without compiled kernels, only those of the parts that the kernels are in: elsewhere they are a means.
+    """
     recording.CACHE.mkdir(parents=True, exist_ok=True)
     files = list(recording.test_files(folders))
     found: dict[bool, list[recording.Record]] = {}
@@ -104,7 +107,12 @@ def _recorded(folders: list[Path], kernels: set[str], jobs: int) -> dict[bool, l
         paths = {file: recording.record_path(file, compiled) for file in files}
         by_file = {file: recording.load(path) for file, path in paths.items() if path.exists()}  # not if edited since
         found[compiled] = list(by_file.values())
-        files = [file for file, record in by_file.items() if kernels & record.sources.keys()]
+        parts = {Path(kernel).parts[1] for kernel in kernels}
+        files = [
+            file
+            for file, record in by_file.items()
+            if file.relative_to(ROOT / "tests").parts[0] in parts and kernels & record.sources.keys()
+        ]
     return found
 
 
