@@ -4,8 +4,8 @@ The last decision stays in force meanwhile, so the jobs that it was about run on
 newcomers: the jobs about which nothing was decided before. If there is one, it is set aside and says why. If there are
 several, the newer half of them is held back, and the next round tries to decide about the others. When a decision comes
 about, all who were held back are let in again; so of n newcomers the one that is to blame is found within about
-log2(n)² / 2 + 2 log2(n) rounds, and the others wait no longer than that. If there is no newcomer, nothing can be set aside: the next
-round tries again, and the system counts as unhealthy until a decision comes about.
+log2(n)² / 2 + 2 log2(n) rounds, and the others wait no longer than that. If there is no newcomer, nothing can be set
+aside: the next round tries again, and the system counts as unhealthy until a decision comes about.
 
 A job that is set aside stays so until the next start of the controller, which tries it again; its owner can cancel it.
 """
