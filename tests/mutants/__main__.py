@@ -24,7 +24,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,6 +61,7 @@ class _Trial:
     compiled: bool
     place: Path | None = None
     killed_by: str | None = None
+    is_over: bool = False
 
 
 @dataclass(slots=True)
@@ -271,17 +272,20 @@ def main(arguments: Sequence[str]) -> int:
     unseen = {id(trial) for trial in trials if not trial.batches}
 
     def say(trial: _Trial) -> None:
+        trial.is_over = True
         if trial.killed_by is None:
             why = " (no test executes it)" if id(trial) in unseen else ""
             print(f"SURVIVES {trial.mutant}   [{trial.mutant.within}]{why}", flush=True)
         else:
             print(f"killed   {trial.mutant}   by {trial.killed_by}", flush=True)
 
-    _try_all(trials, selection, options.jobs, say)
+    with suppress(KeyboardInterrupt):  # those that were tried by then are drawn by chance, too
+        _try_all(trials, selection, options.jobs, say)
+    trials = [trial for trial in trials if trial.is_over]
     _print_scores(trials, equal)
     survivors = sum(trial.killed_by is None for trial in trials)
     print(
-        f"seed {options.seed}: {len(drawn) - survivors - len(equal)} of {len(drawn)} mutants killed, "
+        f"seed {options.seed}: {len(trials) - survivors} of {len(trials) + len(equal)} mutants killed, "
         f"{len(equal)} make no difference, {survivors} survive (drawn from {len(everything)}), "
         f"{time.monotonic() - began:.0f} s"
     )
