@@ -130,3 +130,9 @@ def test_decisions_do_not_keep_all_earlier_ones_alive() -> None:
     second = allocate("max-min-fairness", replace(problem, previous=first))
     assert second.problem.previous is None
     assert second.objective == pytest.approx(first.objective)
+
+
+def test_without_any_type_no_job_can_run() -> None:
+    problem = Problem.of_arrays({}, np.zeros((2, 0)))
+    allocation = Allocation.of_jobs("by hand", problem, np.zeros((2, 0)), objective=0.0)
+    assert allocation.bindings == (Binding("unrunnable"), Binding("unrunnable"))

@@ -138,6 +138,12 @@ def test_a_gang_that_spans_nodes_has_its_spread_rates() -> None:
     ("jobs", "pairs", "entities", "message"),
     [
         ([Job("a", {}), Job("a", {})], (), {}, "'a' is also the id of"),
+        (
+            [Job("b", {}), Job("a", {}), Job("c", {}), Job("a", {})],
+            (),
+            {},
+            r"jobs\[3\].id: 'a' is also the id of jobs\[1\]",
+        ),
         ([Job("a", {})], (Pair(("a", "b"), {}),), {}, "'b' is not the id of a job"),
         ([Job("a", {})], (Pair(("a", "a"), {}),), {}, "cannot share with itself"),
         ([Job("a", {}), Job("b", {})], (Pair(("a", "b"), {}), Pair(("b", "a"), {})), {}, "given twice"),

@@ -24,7 +24,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,6 +61,7 @@ class _Trial:
     compiled: bool
     place: Path | None = None
     killed_by: str | None = None
+    is_over: bool = False
 
 
 @dataclass(slots=True)
@@ -95,7 +96,10 @@ def _with_kernels(file: Path) -> bool:
 
 
 def _recorded(folders: list[Path], kernels: set[str], jobs: int) -> dict[bool, list[recording.Record]]:
-    """The records of all test files, made where they are missing; without compiled kernels, of those that load one."""
+    """The records of all test files, made where they are missing.
+
+    Without compiled kernels, only those of the parts that the kernels are in: elsewhere they are a means.
+    """
     recording.CACHE.mkdir(parents=True, exist_ok=True)
     files = list(recording.test_files(folders))
     found: dict[bool, list[recording.Record]] = {}
@@ -104,7 +108,12 @@ def _recorded(folders: list[Path], kernels: set[str], jobs: int) -> dict[bool, l
         paths = {file: recording.record_path(file, compiled) for file in files}
         by_file = {file: recording.load(path) for file, path in paths.items() if path.exists()}  # not if edited since
         found[compiled] = list(by_file.values())
-        files = [file for file, record in by_file.items() if kernels & record.sources.keys()]
+        parts = {Path(kernel).parts[1] for kernel in kernels}
+        files = [
+            file
+            for file, record in by_file.items()
+            if file.relative_to(ROOT / "tests").parts[0] in parts and kernels & record.sources.keys()
+        ]
     return found
 
 
@@ -263,17 +272,20 @@ def main(arguments: Sequence[str]) -> int:
     unseen = {id(trial) for trial in trials if not trial.batches}
 
     def say(trial: _Trial) -> None:
+        trial.is_over = True
         if trial.killed_by is None:
             why = " (no test executes it)" if id(trial) in unseen else ""
             print(f"SURVIVES {trial.mutant}   [{trial.mutant.within}]{why}", flush=True)
         else:
             print(f"killed   {trial.mutant}   by {trial.killed_by}", flush=True)
 
-    _try_all(trials, selection, options.jobs, say)
+    with suppress(KeyboardInterrupt):  # those that were tried by then are drawn by chance, too
+        _try_all(trials, selection, options.jobs, say)
+    trials = [trial for trial in trials if trial.is_over]
     _print_scores(trials, equal)
     survivors = sum(trial.killed_by is None for trial in trials)
     print(
-        f"seed {options.seed}: {len(drawn) - survivors - len(equal)} of {len(drawn)} mutants killed, "
+        f"seed {options.seed}: {len(trials) - survivors} of {len(trials) + len(equal)} mutants killed, "
         f"{len(equal)} make no difference, {survivors} survive (drawn from {len(everything)}), "
         f"{time.monotonic() - began:.0f} s"
     )

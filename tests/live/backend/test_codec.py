@@ -104,3 +104,21 @@ def test_commands_are_closed_and_reports_are_open_to_what_a_newer_agent_adds() -
     assert REPORTS.read({"report": "disconnected", "why": "it rains", "since": 3}) == REPORT_KINDS["disconnected"](
         "it rains"  # type: ignore[call-arg,arg-type]
     )
+
+
+def test_a_program_that_names_no_path_can_be_checked_without_a_disk() -> None:
+    def program(run: str | tuple[str, ...], **fields: object) -> JobProgram:
+        return JobProgram(run, **fields)  # type: ignore[arg-type]
+
+    assert not program("python").names_files
+    assert not program(("python", "/data/train.py")).names_files
+    assert not program("python", envs={"HOME": "/x"}).names_files
+    for named in (
+        program("./train.sh"),
+        program(("/bin/true", "x")),
+        program("python", workdir="/x"),
+        program("python", checkpoint_directory="/x"),
+        program("python", setup="pip install x"),
+        program("python", envs={"PATH": "/x"}),
+    ):
+        assert named.names_files
