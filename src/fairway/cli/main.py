@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 from fairway.cli.allocate import allocate
 from fairway.cli.cancel import cancel
+from fairway.cli.compare import compare
 from fairway.cli.configure import configure
 from fairway.cli.explain import explain
 from fairway.cli.logs import logs
@@ -28,6 +29,7 @@ from fairway.cli.serve import serve
 from fairway.cli.simulate import simulate
 from fairway.cli.status import status
 from fairway.cli.submit import SubmitCommand, submit
+from fairway.cli.sweep import sweep
 from fairway.cli.token import token
 from fairway.cli.top import top
 from fairway.cli.up import up
@@ -86,6 +88,8 @@ app.command(rich_help_panel=_DECIDE)(configure)
 app.command(rich_help_panel=_DECIDE)(place)
 app.command(rich_help_panel=_DECIDE)(policies)
 app.add_typer(simulate, rich_help_panel=_DECIDE)
+app.command(rich_help_panel=_DECIDE)(sweep)
+app.command(rich_help_panel=_DECIDE)(compare)
 app.command(rich_help_panel=_DECIDE)(replay)
 app.command(rich_help_panel=_DECIDE)(new)
 
