@@ -17,6 +17,7 @@ from fairway.cli.allocate import allocate
 from fairway.cli.cancel import cancel
 from fairway.cli.compare import compare
 from fairway.cli.configure import configure
+from fairway.cli.down import down
 from fairway.cli.explain import explain
 from fairway.cli.logs import logs
 from fairway.cli.ls import ls
@@ -99,6 +100,7 @@ app.command(rich_help_panel=_SERVE)(profile)
 
 _RUN = "Run jobs"
 app.command(rich_help_panel=_RUN)(up)
+app.command(rich_help_panel=_RUN)(down)
 app.command(rich_help_panel=_RUN, cls=SubmitCommand)(submit)
 app.command(rich_help_panel=_RUN)(ls)
 app.command(rich_help_panel=_RUN)(status)

@@ -102,6 +102,7 @@ def sweep(
 
     fairway sweep experiment.yaml --to results.parquet
     """
+    from fairway.cli.first_use import tell_of_compiling
     from fairway.cli.simulate_training_options import check_outputs
     from fairway.experiments.results import Results, complete
 
@@ -125,6 +126,7 @@ def sweep(
     from pathlib import Path
 
     results = Results(asked, Path(to))
+    tell_of_compiling()
     if not quiet:
         typer.echo(_begin(results), err=True)
     try:
