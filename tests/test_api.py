@@ -74,6 +74,7 @@ NAMES = [
     "StageError",
     "StateTable",
     "Submission",
+    "Sweep",
     "SyntheticFunction",
     "TaskGraph",
     "TraceReader",
@@ -111,6 +112,7 @@ NAMES = [
     "simulate_training",
     "stage",
     "summarize_serving",
+    "sweep",
     "workflow",
     "workflow_of",
 ]

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from fairway.engine.serving.schedule import Schedule, schedule_of
     from fairway.engine.training.engine import TrainingEngine
     from fairway.errors import FairwayError, InputError
+    from fairway.experiments.results import sweep
+    from fairway.experiments.sweep import Sweep
     from fairway.jobs import Entity, Job, Pair
     from fairway.links import Links, Transfers
     from fairway.live.backend.check import BackendError, check_backend
@@ -142,6 +144,7 @@ __all__ = [
     "StageError",
     "StateTable",
     "Submission",
+    "Sweep",
     "SyntheticFunction",
     "TaskGraph",
     "TraceReader",
@@ -179,6 +182,7 @@ __all__ = [
     "simulate_training",
     "stage",
     "summarize_serving",
+    "sweep",
     "workflow",
     "workflow_of",
 ]
@@ -246,6 +250,7 @@ _HOME = {
     "StageError": "fairway.workflows",
     "StateTable": "fairway.place.state",
     "Submission": "fairway.sim.submissions",
+    "Sweep": "fairway.experiments.sweep",
     "SyntheticFunction": "fairway.configure.profile",
     "TaskGraph": "fairway.place.graph",
     "TraceReader": "fairway.traces.files",
@@ -280,6 +285,7 @@ _HOME = {
     "simulate_training": "fairway.sim.training",
     "stage": "fairway.workflows",
     "summarize_serving": "fairway.report.serving_metrics",
+    "sweep": "fairway.experiments.results",
     "workflow": "fairway.workflows",
     "workflow_of": "fairway.workflows",
 }

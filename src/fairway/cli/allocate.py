@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fairway.cli import completion
 from fairway.cli.given import read_given
 from fairway.cli.output import STDOUT, write_json
 from fairway.errors import InputError
@@ -30,6 +31,7 @@ def allocate(
         typer.Option(
             "--policy",
             "-p",
+            autocompletion=completion.policies,
             metavar="NAME[:OPTION,...]",
             help="The goal, such as max-min-fairness; [bold]fairway policies[/bold] lists them; "
             "a class of your own is [bold]module:Class[/bold].",

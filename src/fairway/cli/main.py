@@ -15,7 +15,9 @@ from typer.core import TyperGroup
 
 from fairway.cli.allocate import allocate
 from fairway.cli.cancel import cancel
+from fairway.cli.compare import compare
 from fairway.cli.configure import configure
+from fairway.cli.down import down
 from fairway.cli.explain import explain
 from fairway.cli.logs import logs
 from fairway.cli.ls import ls
@@ -28,6 +30,7 @@ from fairway.cli.serve import serve
 from fairway.cli.simulate import simulate
 from fairway.cli.status import status
 from fairway.cli.submit import SubmitCommand, submit
+from fairway.cli.sweep import sweep
 from fairway.cli.terminal_text import harmless
 from fairway.cli.token import token
 from fairway.cli.top import top
@@ -93,6 +96,8 @@ app.command(rich_help_panel=_DECIDE)(configure)
 app.command(rich_help_panel=_DECIDE)(place)
 app.command(rich_help_panel=_DECIDE)(policies)
 app.add_typer(simulate, rich_help_panel=_DECIDE)
+app.command(rich_help_panel=_DECIDE)(sweep)
+app.command(rich_help_panel=_DECIDE)(compare)
 app.command(rich_help_panel=_DECIDE)(replay)
 app.command(rich_help_panel=_DECIDE)(new)
 
@@ -102,6 +107,7 @@ app.command(rich_help_panel=_SERVE)(profile)
 
 _RUN = "Run jobs"
 app.command(rich_help_panel=_RUN)(up)
+app.command(rich_help_panel=_RUN)(down)
 app.command(rich_help_panel=_RUN, cls=SubmitCommand)(submit)
 app.command(rich_help_panel=_RUN)(ls)
 app.command(rich_help_panel=_RUN)(status)

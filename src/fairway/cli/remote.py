@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from fairway.client import Client
 
 _WHERE = "Which Fairway"
+_GRACE_SECONDS = 1.0
+_LONGEST_START_SECONDS = 120.0
 
 Address = Annotated[
     str | None,
@@ -46,7 +48,22 @@ def connected(address: str | None, token: str | None) -> Client:
     """A client, to be used in a `with`."""
     from fairway.client import Client
 
+    if address is None:
+        _await_start()
     return Client(address, token, waiting=_Waiting() if sys.stderr.isatty() else None)
+
+
+def _await_start() -> None:
+    """Give a Fairway that is just being started, as by `fairway up &` in the line before, the time that it needs."""
+    from fairway.cli.presence import process_in, wait_until_it_answers
+    from fairway.client.place import home_directory
+
+    home = home_directory()
+    if wait_until_it_answers(home, _GRACE_SECONDS, grace=_GRACE_SECONDS) or process_in(home) is None:
+        return
+    if sys.stderr.isatty():
+        typer.echo("fairway: waiting for Fairway, which is starting", err=True)
+    wait_until_it_answers(home, _LONGEST_START_SECONDS)
 
 
 class _Waiting:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fairway.cli import completion
 from fairway.cli.server_options import AllowHost, AllowOrigin, Certificate, Host, Key, PlainText, Port
 
 _WORKERS = "Workers"
@@ -53,6 +54,7 @@ def serve(
         typer.Option(
             "--scheduler",
             "-s",
+            autocompletion=completion.schedulers,
             metavar="NAME[:OPTION,...]",
             help="Who runs what, as in the simulator: compass, jit, heft or hash place tasks on workers; esg, infless, "
             "fast-gshare, orion or aquatope choose batches too, for which workflows need an SLO; "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
@@ -64,6 +63,8 @@ Quiet = Annotated[
 
 def installed_version() -> str:
     """The version of Fairway that runs."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("fairway")
     except PackageNotFoundError:  # run from its source, without being installed

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairway.cli import completion
 from fairway.cli.output import STDOUT, write_json
 from fairway.cli.simulate_options import JsonTo, Processes, Quiet, Report, RequestsTo
 
@@ -34,6 +35,7 @@ def serving(
         typer.Option(
             "--scheduler",
             "-s",
+            autocompletion=completion.schedulers,
             metavar="NAME[+NAME]",
             help="Repeatable, with options, as in compass:no-adjust: a placer of tasks (compass, jit, heft, hash); a "
             "configurator, which chooses batches and shares of workers (esg, front, infless, fast-gshare, orion, "
@@ -306,10 +308,12 @@ def serving(
         for note in plan.notes:
             typer.echo(note, err=True)
 
+    from fairway.cli.first_use import tell_of_compiling
     from fairway.cli.simulate_progress import watching
     from fairway.report.serving_metrics import summarize_serving
     from fairway.sim.comparison import compare
 
+    tell_of_compiling()
     with watching(plan.labels, plan.requests, shown=not quiet, told=lambda now: f"requests, {now:.0f} s") as watcher:
         records = compare(plan.runs, processes=processes, watcher=watcher)
     summaries = [summarize_serving(record) for record in records]

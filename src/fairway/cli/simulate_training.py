@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairway.cli import completion
 from fairway.cli.output import STDOUT, write_json
 from fairway.cli.simulate_options import JobsTo, JsonTo, Processes, Quiet, Report
 
@@ -36,6 +37,7 @@ def training(
         typer.Option(
             "--policy",
             "-p",
+            autocompletion=completion.policies,
             metavar="NAME[:OPTION,...]",
             help="The policy, repeatable; [bold]fairway policies[/bold] lists them. A class of your own is "
             "[bold]module:Class[:option,...][/bold].",
@@ -127,9 +129,22 @@ def training(
             rich_help_panel="What to run",
         ),
     ] = None,
+    round_: Annotated[
+        str | None,
+        typer.Option(
+            "--round",
+            metavar="SPAN",
+            help="The length of a round, as in 6m or 90s; 6m otherwise.",
+            show_default=False,
+            rich_help_panel="How to run it",
+        ),
+    ] = None,
     round_seconds: Annotated[
-        float, typer.Option(metavar="SECONDS", help="The length of a round.", rich_help_panel="How to run it")
-    ] = 360.0,
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="The same in seconds.", show_default=False, rich_help_panel="How to run it"
+        ),
+    ] = None,
     restart_seconds: Annotated[
         float,
         typer.Option(
@@ -212,7 +227,7 @@ def training(
         cluster=cluster,
         policies=tuple(policy),
         seeds=tuple(seed or ()),
-        round_seconds=round_seconds,
+        round_seconds=options.round_of(round_, round_seconds),
         restart_seconds=restart_seconds,
         profiling=profiling,
         estimator=estimator,
@@ -227,9 +242,11 @@ def training(
         for note in plan.notes:
             typer.echo(note, err=True)
 
+    from fairway.cli.first_use import tell_of_compiling
     from fairway.cli.simulate_progress import watching
     from fairway.sim.comparison import compare
 
+    tell_of_compiling()
     with watching(plan.labels, plan.jobs, shown=not quiet) as watcher:
         records = compare(plan.runs, processes=processes, watcher=watcher)
     if not quiet:

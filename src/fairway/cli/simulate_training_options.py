@@ -26,6 +26,7 @@ from fairway.errors import InputError
 from fairway.jobs import Entity
 from fairway.options import nearest
 from fairway.profiles import catalog
+from fairway.quantities import seconds_of
 from fairway.report.tables import check_table_file
 from fairway.sim.comparison import Run
 from fairway.sim.profiling import ProfiledPartners, Profiling
@@ -188,6 +189,18 @@ def plan_of(asked: TrainingOptionsGiven) -> Plan:
     total = window[1] - window[0] if window else jobs
     assert total is not None  # a stream without end has a window, as _generator saw
     return Plan(tuple(runs), tuple(labels), total, tuple(notes))
+
+
+def round_of(span: str | None, seconds: float | None) -> float:
+    """The length of a round, given in either way; six minutes otherwise."""
+    if span is None:
+        return 360.0 if seconds is None else seconds
+    if seconds is not None:
+        raise InputError("--round and --round-seconds both given; choose one of them")
+    try:
+        return seconds_of(span)
+    except InputError as error:
+        raise InputError(f"--round: {error}") from None
 
 
 def format_of(format: str | None, columns: str | None) -> str | None:  # noqa: A002

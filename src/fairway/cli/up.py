@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from fairway.cli import completion
 from fairway.cli.server_options import AllowHost, AllowOrigin, Certificate, Host, Key, PlainText, Port
+from fairway.errors import InputError
 
 _MACHINE = "The machine"
 _SCHEDULING = "Scheduling"
 _SERVICE = "The service"
+_LONGEST_START_SECONDS = 300.0
+_GRACE_SECONDS = 5.0
 
 
 def up(
@@ -81,6 +85,7 @@ def up(
         typer.Option(
             "--policy",
             "-p",
+            autocompletion=completion.policies,
             metavar="NAME[:OPTION,...]",
             help="Who gets what; max-min-fairness, or hierarchical where there are teams. "
             "[bold]fairway policies[/bold] lists them; a class of your own is [bold]module:Class[/bold].",
@@ -122,6 +127,18 @@ def up(
     plain_text: PlainText = False,
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
+    detach: Annotated[
+        bool,
+        typer.Option(
+            "--detach", help="Start it in the background, and return once it answers.", rich_help_panel=_SERVICE
+        ),
+    ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait", help="Start nothing; wait until the one that is starting answers.", rich_help_panel=_SERVICE
+        ),
+    ] = False,
 ) -> None:
     """Start Fairway on this machine: controller, workers, REST API and metrics.
 
@@ -134,14 +151,27 @@ def up(
 
     fairway up --emulate v100=2,p100=1,k80=1 --round 10s
 
+    fairway up --emulate v100=2 --detach; fairway submit -- python train.py; fairway down
+
     fairway up --emulate v100=2 --policy my_module:MyPolicy:option=2
 
     fairway up --store postgresql://fairway@db.example/fairway --teams vision=2,speech=1
     """
-    from fairway.cli.up_run import UpOptions, run
+    from fairway.cli.presence import announce, withdraw
+    from fairway.client.place import home_directory
 
-    run(
-        UpOptions(
+    where = (directory or home_directory()).expanduser().absolute()
+    if wait:
+        _wait(where)
+        return
+    if detach:
+        from fairway.cli.up_detached import start_detached
+
+        start_detached(where)
+        return
+    announce(where)
+    try:
+        _run(
             directory=directory,
             store=store,
             emulate=emulate,
@@ -162,4 +192,19 @@ def up(
             allow_hosts=tuple(allow_host or ()),
             allow_origins=tuple(allow_origin or ()),
         )
-    )
+    finally:
+        withdraw(where)
+
+
+def _run(**options: Any) -> None:
+    from fairway.cli.up_run import UpOptions, run
+
+    run(UpOptions(**options))
+
+
+def _wait(where: Path) -> None:
+    from fairway.cli.presence import ADDRESS_FILE, wait_until_it_answers
+
+    if not wait_until_it_answers(where, _LONGEST_START_SECONDS, grace=_GRACE_SECONDS):
+        raise InputError(f"{where}: no Fairway is starting there; start one by 'fairway up', or name its --directory")
+    typer.echo(f"Fairway answers at {(where / ADDRESS_FILE).read_text(encoding='utf-8').strip()}")

@@ -41,6 +41,10 @@ _GAMMA = re.compile(r"gamma:(.+)")
 _TRACE = "trace:"
 
 
+SCENARIO_NAMES = (*SCENARIOS, ESG_APPS, TRACE_MODELS)
+"""All scenarios that are built in."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServingWorkload:
     """A scenario, on so many workers (its own number if None), and the requests: how they arrive, how many, how fast.
@@ -208,7 +212,7 @@ def _trace(path: str) -> RequestTrace:
 def _scenario(name: str) -> Scenario:
     path = Path(name)
     if path.suffix.lower() not in {".yaml", ".yml", ".json"}:
-        known = (*SCENARIOS, ESG_APPS, TRACE_MODELS)
+        known = SCENARIO_NAMES
         raise InputError(
             f"--scenario: '{name}' is not known{nearest(name, known)}; known: {', '.join(known)}, or a file FILE.yaml"
         )
@@ -217,7 +221,7 @@ def _scenario(name: str) -> Scenario:
     except OSError as error:
         raise InputError(
             f"{name}: cannot be read: {error.strerror or error}; name a scenario file, or one of "
-            f"{', '.join((*SCENARIOS, ESG_APPS, TRACE_MODELS))}"
+            f"{', '.join(SCENARIO_NAMES)}"
         ) from None
     return parse_scenario(text, name)
 

@@ -222,7 +222,7 @@ class Work:
 
     async def _begin_anew(self, error: Exception, wait: float) -> None:
         """Something failed, so that the engine may know what the store does not: begin from what that holds."""
-        said, began = None, time.monotonic()
+        said, began = None, self._now()
         while self._goes_on():
             self._course.to(State.FAILED)
             self._why_failed = f"nothing is decided until this is over: {error}"
@@ -235,7 +235,7 @@ class Work:
             while (left := until - self._now()) > 0:
                 await self._inbox.wait(left)
                 self._take_actions()
-                if self.begun and self.session.scheduler.closing and time.monotonic() - began >= _CLOSING_SECONDS:
+                if self.begun and self.session.scheduler.closing and self._now() - began >= _CLOSING_SECONDS:
                     self.closed_in_vain = str(error)  # a store that is gone must not hold up the end for ever
                     self._course.to(State.OVER)
                 if not self._goes_on():

@@ -1,0 +1,1 @@
+"""Experiments of many runs: sweeps over policies, loads, seeds and clusters, their results and what follows."""
