@@ -333,8 +333,10 @@ class World:
                 if type(message) is InputsArrived:  # most of them
                     heappush(heap, (self._inputs_arrival(now, worker, to, message), NORMAL, number, to, message))
                 else:
-                    alike = self._latency is not None and (self._pulls or type(message) is not BatchArrived)
-                    there = now + self._latency if alike else self._arrival(now, worker, to, message)
+                    if self._latency is not None and (self._pulls or type(message) is not BatchArrived):
+                        there = now + self._latency
+                    else:
+                        there = self._arrival(now, worker, to, message)
                     heappush(heap, (there, NORMAL if to >= 0 else self._to_planner, number, to, message))
             elif kind is Run:
                 run, flow, stage, seconds, queued, turn, found, mates, batch = command
