@@ -38,7 +38,7 @@ from fairway.engine.serving.messages import (
     TaskDone,
     TimePassed,
 )
-from fairway.engine.serving.schedule import AnySchedule, Schedule, schedule_of
+from fairway.engine.serving.schedule import Schedule, schedule_of
 from fairway.errors import FairwayError, InputError
 from fairway.made import made
 from fairway.place.fleet import OUTSIDE
@@ -110,19 +110,18 @@ class ServingOptions:
 def simulate_serving(
     scenario: Scenario,
     arrivals: Arrivals,
-    scheduler: AnySchedule,
+    scheduler: str | Schedule,
     options: ServingOptions,
     *,
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> ServingRecord:
-    """Run the requests under a scheduler, by its name or made of any parts, until all have been answered."""
+    """Run the requests under a scheduler until all have been answered."""
     start = time.perf_counter()
-    chosen = schedule_of(scheduler)
-    world = World(scenario, arrivals, chosen, options, progress)
+    world = World(scenario, arrivals, scheduler, options, progress)
     world.run()
     return world.recorder.record(
-        scheduler=scheduler if isinstance(scheduler, str) else chosen.title,
+        scheduler=scheduler if isinstance(scheduler, str) else scheduler.name,
         scenario=scenario,
         fleet=world.fleet,
         arrivals=arrivals,
@@ -144,11 +143,11 @@ class World:
         self,
         scenario: Scenario,
         arrivals: Arrivals,
-        scheduler: AnySchedule,
+        scheduler: str | Schedule,
         options: ServingOptions,
         progress: Progress | None = None,
     ) -> None:
-        chosen = schedule_of(scheduler)
+        chosen = schedule_of(scheduler) if isinstance(scheduler, str) else scheduler
         self.fleet = fleet = scenario.fleet()
         self.graphs = scenario.graphs(fleet)
         self.recorder = ServingRecorder(
@@ -334,8 +333,10 @@ class World:
                 if type(message) is InputsArrived:  # most of them
                     heappush(heap, (self._inputs_arrival(now, worker, to, message), NORMAL, number, to, message))
                 else:
-                    latency = self._latency if self._pulls or type(message) is not BatchArrived else None
-                    there = self._arrival(now, worker, to, message) if latency is None else now + latency
+                    if self._latency is not None and (self._pulls or type(message) is not BatchArrived):
+                        there = now + self._latency
+                    else:
+                        there = self._arrival(now, worker, to, message)
                     heappush(heap, (there, NORMAL if to >= 0 else self._to_planner, number, to, message))
             elif kind is Run:
                 run, flow, stage, seconds, queued, turn, found, mates, batch = command

@@ -170,17 +170,16 @@ class ServingEngine(Forwarding):
         out = self.out = []
         for event in events:
             self._remember((now, event))
-            kind = type(event)
-            if kind is InputsArrived:  # these two are most of them
+            if type(event) is InputsArrived:  # these two are most of them
                 flow, stage, sources, gathered = event
                 self._take(flow, stage, sources, gathered, self.running is None and not self._shared)
-            elif kind is TaskDone:
+            elif type(event) is TaskDone:
                 if self._shared:
                     self._task_beside_done(event)
                 else:
                     self._task_done(event)
             else:
-                _HANDLERS[kind](self, event)
+                _HANDLERS[type(event)](self, event)
             if self._to_me:
                 self._hear_itself()
             if self.queue.ready or self._passed is not None:
