@@ -186,12 +186,12 @@ class Agent:
     def _carried_out(self, connection: _Connection, request: AgentRequest) -> AgentReply:
         if isinstance(request, Hello):
             return self._greet(connection, request)
+        if connection.epoch is not None and connection.epoch < self._runs.state.epoch:
+            raise RefusedError(SUPERSEDED, self._superseded(connection.epoch))
         if not connection.greeted:
             raise RefusedError("no-hello", "say hello first")
         if connection.epoch is None and not isinstance(request, AskStatus):
             raise RefusedError("read-only", "this connection has no epoch and may only ask for the status")
-        if connection.epoch is not None and connection.epoch < self._runs.state.epoch:
-            raise RefusedError(SUPERSEDED, self._superseded(connection.epoch))
         match request:
             case AskStatus():
                 return self._runs.status()
@@ -211,7 +211,8 @@ class Agent:
                 raise RefusedError(SUPERSEDED, self._superseded(hello.epoch))
             self._runs.new_epoch(hello.epoch)
             for other in list(self._connections):
-                if other.epoch is not None and other.epoch < hello.epoch:
+                if other is not connection and other.epoch is not None and other.epoch <= hello.epoch:
+                    other.greeted = False  # what it still has to say is late, also if the same controller said it
                     other.writer.close()
         connection.epoch, connection.greeted = hello.epoch, True
         return Greeting(self._time_scale, self._runs.status())

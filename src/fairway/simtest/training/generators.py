@@ -149,7 +149,7 @@ def _spec(draw: Random, emulate: str) -> dict[str, Any]:
         spec["steps"] *= 10
     else:
         spec["throughputs"] = {"v100": 2.0, "k80": 1.0}
-    if "v100=2" in emulate and draw.random() < 0.25:
+    if "v100=2" in emulate and draw.random() < 0.4:
         spec["resources"] = {"accelerators": "v100:2"}
     if draw.random() < 0.3:
         spec["team"] = draw.choice(("red", "blue"))
