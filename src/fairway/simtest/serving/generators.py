@@ -186,14 +186,14 @@ def _faults(draw: _Draw, kinds: Sequence[str], count: int) -> list[Step]:
 def uniform(seed: int, draws: Random) -> Plan:
     """Faults of all kinds at any time."""
     draw = _Draw(seed, draws)
-    return draw.plan(seed, "uniform", _faults(draw, list(_KINDS), draws.randint(35, 65)))
+    return draw.plan(seed, "uniform", _faults(draw, list(_KINDS), draws.randint(45, 80)))
 
 
 def swarm(seed: int, draws: Random) -> Plan:
     """Faults of a few kinds only, so that none of the others keeps the system from getting into deep water."""
     draw = _Draw(seed, draws)
     kinds = draws.sample(list(_KINDS), draws.randint(1, 5))
-    return draw.plan(seed, "swarm", _faults(draw, kinds, draws.randint(20, 80)))
+    return draw.plan(seed, "swarm", _faults(draw, kinds, draws.randint(40, 110)))
 
 
 # Faults that are aimed at a moment
@@ -277,7 +277,7 @@ def adversarial(seed: int, draws: Random) -> Plan:
     """Faults aimed at the moments in which the most is under way."""
     draw = _Draw(seed, draws)
     steps = [step for _ in range(draws.randint(3, 8)) for step in draws.choice(_SCHEMES)(draw, draw.time())]
-    steps += _faults(draw, ["delay", "cut", "no-room", "leave", "partition"], draws.randint(15, 35))
+    steps += _faults(draw, ["delay", "cut", "no-room", "leave", "partition"], draws.randint(30, 50))
     return draw.plan(seed, "adversarial", steps)
 
 
