@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import mean
 
+import numpy as np
+
 from benchmarks._recorded_runs import differences
 from benchmarks._report import Options, Result
 from benchmarks._report import run as report
@@ -67,6 +69,7 @@ def measure(options: Options) -> Iterator[Result]:
         yield _compared(row, hours(row.jobs, row.policy))
     yield static()
     yield from our_engine()
+    yield from shortest_mean()
     yield estimates()
 
 
@@ -127,6 +130,23 @@ def our_engine() -> Iterator[Result]:
         target=10.0,
         extra={"hours_without": free, "hours_with": charged},
     )
+
+
+def shortest_mean() -> Iterator[Result]:
+    """`min-jct` on the same jobs: the mean and the job that is worst off against an equal share."""
+    for jobs, bound in (("rate=5.6,seed=0", 17.5), ("rate=2.8,multi-gpu,seed=0", 21.5)):
+        record = run(jobs, "min-jct:space-sharing", OURS)
+        counted, taken = record.jobs.counted, record.jobs.finish - record.jobs.arrival
+        yield Result(
+            f"our engine: min-jct:space-sharing, {jobs}",
+            "h",
+            mean_hours(record),
+            target=bound,
+            extra={
+                "worst_rho": float(np.nanmax((taken / record.jobs.isolated_seconds)[counted])),
+                "preemptions_per_job": float(record.jobs.preemptions[counted].mean()),
+            },
+        )
 
 
 def estimates() -> Result:
