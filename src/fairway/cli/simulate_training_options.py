@@ -53,6 +53,7 @@ class TrainingOptionsGiven:
     round_seconds: float = 360.0
     restart_seconds: float = 0.0
     profiling: str | None = None
+    hide_lengths: bool = False
     compat: str | None = None
     window: str | None = None
     teams: str | None = None
@@ -70,6 +71,7 @@ class TrainingOptionsGiven:
             "round-seconds": self.round_seconds,
             "restart-seconds": self.restart_seconds,
             "profiling": self.profiling,
+            "hide-lengths": self.hide_lengths or None,
             "compat": self.compat,
             "window": self.window,
             "teams": self.teams,
@@ -80,7 +82,9 @@ class TrainingOptionsGiven:
         """The command that repeats all runs."""
         words = ["fairway", "simulate", "training"]
         for name, value in self.settings().items():
-            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else value]
+            words.append(f"--{name}")
+            if value is not True:
+                words.append(f"{value:g}" if isinstance(value, float) else value)
         for policy in self.policies:
             words += ["--policy", policy]
         for seed in self.seeds:
@@ -140,6 +144,7 @@ def plan_of(asked: TrainingOptionsGiven) -> Plan:
             keep_leases=asked.keep_leases,
             entities=entities,
             profiling=profiling,
+            hide_lengths=asked.hide_lengths,
         )
         for policy in asked.policies:
             settings = {**asked.settings(), "policy": policy, "seed": seed, "version": installed_version()}
@@ -192,7 +197,11 @@ def _compat(asked: TrainingOptionsGiven) -> Literal["gavel"] | None:
         raise InputError(f"--compat: '{asked.compat}' given, expected 'gavel', the only mechanism there is to follow")
     for policy in asked.policies:
         compat_policy(policy)
-    for option, given in (("--restart-seconds", asked.restart_seconds > 0), ("--profiling", asked.profiling)):
+    for option, given in (
+        ("--restart-seconds", asked.restart_seconds > 0),
+        ("--profiling", asked.profiling),
+        ("--hide-lengths", asked.hide_lengths),
+    ):
         if given:
             raise InputError(f"{option}: given with --compat gavel, which knows none; take one of them away")
     return "gavel"
