@@ -13,9 +13,11 @@ sharing is left when only a fifth of the co-location rates is measured (4 accele
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from statistics import mean
+
+import numpy as np
 
 from benchmarks._recorded_runs import differences
 from benchmarks._report import Options, Result
@@ -67,6 +69,8 @@ def measure(options: Options) -> Iterator[Result]:
         yield _compared(row, hours(row.jobs, row.policy))
     yield static()
     yield from our_engine()
+    yield from shortest_mean()
+    yield from ignorance()
     yield estimates()
 
 
@@ -127,6 +131,39 @@ def our_engine() -> Iterator[Result]:
         target=10.0,
         extra={"hours_without": free, "hours_with": charged},
     )
+
+
+def shortest_mean() -> Iterator[Result]:
+    """`min-jct` on the same jobs: the mean and the job that is worst off against an equal share."""
+    for jobs, bound in (("rate=5.6,seed=0", 17.5), ("rate=2.8,multi-gpu,seed=0", 21.5)):
+        record = run(jobs, "min-jct:space-sharing", OURS)
+        counted, taken = record.jobs.counted, record.jobs.finish - record.jobs.arrival
+        yield Result(
+            f"our engine: min-jct:space-sharing, {jobs}",
+            "h",
+            mean_hours(record),
+            target=bound,
+            extra={
+                "worst_rho": float(np.nanmax((taken / record.jobs.isolated_seconds)[counted])),
+                "preemptions_per_job": float(record.jobs.preemptions[counted].mean()),
+            },
+        )
+
+
+IGNORANCE = {
+    "all is known": {},
+    "restarts take 30 s": {"restart_seconds": 30.0},
+    "lengths are unknown": {"hide_lengths": True},
+    "80 % of pair rates are unknown": {"profiling": Profiling(0.2, 16)},
+    "lengths and 80 % of pair rates are unknown": {"hide_lengths": True, "profiling": Profiling(0.2, 16)},
+}
+
+
+def ignorance() -> Iterator[Result]:
+    """What each kind of ignorance costs `min-jct:space-sharing` at 5.6 jobs per hour."""
+    for name, fields in IGNORANCE.items():
+        record = run("rate=5.6,seed=0", "min-jct:space-sharing", replace(OURS, **fields))  # type: ignore[arg-type]
+        yield Result(f"min-jct:space-sharing, rate=5.6,seed=0, {name}", "h", mean_hours(record))
 
 
 def estimates() -> Result:

@@ -173,6 +173,17 @@ def test_knowing_the_rates_beats_not_knowing_them() -> None:
     assert means[1] < 0.8 * means[0]
 
 
+def test_jobs_whose_length_is_hidden_run_as_long_as_they_are_and_only_some_policies_can_do_without() -> None:
+    coming = [submission("a", 0.0, 1000.0), submission("b", 10.0, 100.0)]
+    known = run(coming, policy="max-min-fairness")
+    hidden = run(coming, policy="max-min-fairness", hide_lengths=True)
+    assert hidden.jobs.finish.tolist() == known.jobs.finish.tolist()
+    # The long job is behind its equal share after a while, and the other has done less: both finish all they have.
+    assert sorted(run(coming, policy="min-jct", hide_lengths=True).jobs.finish.tolist())[-1] == pytest.approx(1100.0)
+    with pytest.raises(InputError, match="'a' has no steps_left, which policy 'makespan' needs"):
+        run(coming, policy="makespan", hide_lengths=True)
+
+
 def test_a_round_of_no_length_is_refused() -> None:
     with pytest.raises(InputError, match="round_seconds"):
         run([submission("a", 0.0, 1.0)], round_seconds=0.0)

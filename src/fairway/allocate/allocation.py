@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 EXACT = 1e-6
 """The relative gap up to which an allocation counts as optimal."""
 
+PRICED_IN_TIME = "step_seconds"
+"""In `details`, where prices are hours of other jobs' time for an hour: what a step of each job costs, in seconds."""
+
 _NEGLIGIBLE = 1e-9
 """Shares below this, relative to a job's time, are noise of floating-point arithmetic."""
 

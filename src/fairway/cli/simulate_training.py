@@ -172,6 +172,14 @@ def training(
             rich_help_panel="How to run it",
         ),
     ] = None,
+    hide_lengths: Annotated[
+        bool,
+        typer.Option(
+            "--hide-lengths",
+            help="Do not tell the scheduler how many steps a job takes.",
+            rich_help_panel="How to run it",
+        ),
+    ] = False,
     compat: Annotated[
         str | None,
         typer.Option(
@@ -231,6 +239,7 @@ def training(
         restart_seconds=restart_seconds,
         profiling=profiling,
         estimator=estimator,
+        hide_lengths=hide_lengths,
         compat=compat,
         window=window,
         teams=teams,

@@ -59,6 +59,7 @@ class TrainingOptionsGiven:
     restart_seconds: float = 0.0
     profiling: str | None = None
     estimator: str | None = None
+    hide_lengths: bool = False
     compat: str | None = None
     window: str | None = None
     teams: str | None = None
@@ -92,6 +93,7 @@ class TrainingOptionsGiven:
             "restart-seconds": self.restart_seconds,
             "profiling": self.profiling,
             "estimator": self.estimator,
+            "hide-lengths": self.hide_lengths or None,
             "compat": self.compat,
             "window": self.window,
             "teams": self.teams,
@@ -102,7 +104,9 @@ class TrainingOptionsGiven:
         """The command that repeats all runs."""
         words = ["fairway", "simulate", "training"]
         for name, value in self.settings().items():
-            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+            words.append(f"--{name}")
+            if value is not True:
+                words.append(f"{value:g}" if isinstance(value, float) else str(value))
         for policy in self.policies:
             words += ["--policy", policy]
         for seed in self.seeds:
@@ -175,6 +179,7 @@ def plan_of(asked: TrainingOptionsGiven) -> Plan:
             keep_leases=asked.keep_leases,
             entities=entities,
             profiling=profiling,
+            hide_lengths=asked.hide_lengths,
         )
         for policy in asked.policies:
             settings = {**asked.settings(), "policy": policy, "seed": seed, "version": installed_version()}
@@ -265,7 +270,11 @@ def _compat(asked: TrainingOptionsGiven) -> Literal["gavel"] | None:
         raise InputError(f"--compat: '{asked.compat}' given, expected 'gavel', the only mechanism there is to follow")
     for policy in asked.policies:
         compat_policy(policy)
-    for option, given in (("--restart-seconds", asked.restart_seconds > 0), ("--profiling", asked.profiling)):
+    for option, given in (
+        ("--restart-seconds", asked.restart_seconds > 0),
+        ("--profiling", asked.profiling),
+        ("--hide-lengths", asked.hide_lengths),
+    ):
         if given:
             raise InputError(f"{option}: given with --compat gavel, which knows none; take one of them away")
     return "gavel"

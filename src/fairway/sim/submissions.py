@@ -34,7 +34,8 @@ class TrainingOptions:
     `restart_seconds` is charged each time a job starts on workers that it did not just hold. `window` are the numbers
     of the jobs, in order of arrival from 0, that the averages count; the run ends when all of them have ended, and
     without a window when all jobs have. `keep_leases` records every lease, which a report needs and a sweep does not.
-    With `profiling`, how fast jobs run while they share is not known to the scheduler but estimated and then measured.
+    With `profiling`, how fast jobs run while they share is not known to the scheduler but estimated and then measured;
+    with `hide_lengths`, it is not told how many steps a job takes.
     """
 
     round_seconds: float = 360.0
@@ -46,6 +47,7 @@ class TrainingOptions:
     entities: Mapping[str, Entity] = field(default_factory=dict)
     price_changes: tuple[PriceChange, ...] = ()
     profiling: Profiling | None = None
+    hide_lengths: bool = False
 
 
 Progress = Callable[[int, float], None]

@@ -183,7 +183,13 @@ class TrainingRun:
             row = self.recorder.job(submission.job, self.loop.now, submission.deadline)
             self._present[submission.job.id] = _Job(row, self._length(submission.job))
         self._schedule_arrival()
-        self._happen(*[JobArrived(submission.job, submission.deadline) for submission in submissions])
+        hidden = self._options.hide_lengths
+        self._happen(
+            *[
+                JobArrived(replace(coming.job, steps_left=None) if hidden else coming.job, coming.deadline)
+                for coming in submissions
+            ]
+        )
 
     def _length(self, job: Job) -> float:
         steps = self._steps_left.get(job.id, job.steps_left)

@@ -56,3 +56,12 @@ def test_a_class_that_is_too_new_to_have_a_price_goes_by_the_prices_of_the_types
     problem = Problem.of_arrays({"v100": 1, "k80": 1}, [[2.0, 1.0], [2.0, 1.9]], steps_left=[100, 100])
     decision = MinJct().allocate(replace(problem, demand=coming, classes=np.array([0, 1])))
     assert shares_of(decision) == {"0": {"v100": 1.0}, "1": {"k80": 1.0}}
+
+
+def test_a_job_goes_first_that_would_miss_its_deadline_on_an_equal_share_unless_it_cannot_keep_it() -> None:
+    # Of two jobs on one worker each has half of the time: 6,000 steps take 12,000 s there, and 6,000 s at best.
+    for seconds, runs in ((100.0, "0"), (130.0, "1"), (50.0, "1")):
+        problem = Problem.of_arrays(
+            {"v100": 1}, [[1.0]] * 2, steps_left=[6000, 3000], slo_seconds=[100 * seconds, np.nan]
+        )
+        assert shares_of(MinJct().allocate(problem)) == {runs: {"v100": 1.0}}

@@ -17,6 +17,7 @@ from fairway.cluster import Cluster
 from fairway.engine.training.engine import EngineOptions, TrainingEngine
 from fairway.engine.training.explanation import explain, reasons, snapshot
 from fairway.engine.training.messages import (
+    ArrivalsResumed,
     Event,
     Grant,
     JobArrived,
@@ -232,6 +233,22 @@ def test_prices_tell_on_which_type_a_job_is_closest_to_running() -> None:
             if there.affordable:
                 assert there.worth == pytest.approx(there.price)
     assert not all(there.affordable for there in explain(engine, "quick2").prices.values())  # type: ignore[union-attr]
+
+
+def test_min_jct_says_what_an_hour_costs_the_other_jobs() -> None:
+    # More comes than can be done: a second on the fast type saves two on the slow one, less the second itself.
+    engine = TrainingEngine(Cluster({"v100": 1, "k80": 1}), policy_of("min-jct"), EngineOptions(ROUND))
+    coming = ArrivalsResumed(("v100", "k80"), (("lm", 1, (2.0, 1.0), 100.0, 1e6),), 1000.0, 100)
+    rates = {"v100": 2.0, "k80": 1.0}
+    jobs = [JobArrived(job(name, throughputs=rates, job_type="lm")) for name in "abc"]
+    engine.handle(0.0, [coming, *jobs, RoundBegan()])
+    told = explain(engine, "c")
+    assert "an hour costs the others 3600 s on a v100 and 0 s on a k80" in told.reason
+    assert told.prices is not None
+    assert {name: (there.price, there.worth) for name, there in told.prices.items()} == {
+        "v100": pytest.approx((1.0, 1.0)),
+        "k80": pytest.approx((0.0, 0.0)),
+    }
 
 
 def test_a_job_priced_out_everywhere_is_told_so() -> None:

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fairway.allocate.allocation import Allocation
+from fairway.allocate.allocation import PRICED_IN_TIME, Allocation
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 from fairway.allocate.demand import Demand
 from fairway.allocate.kernels.assignment import choose_jobs
@@ -66,7 +66,7 @@ class MinJct(Policy):
             value, problem.rates, problem.scale_factors.astype(np.int64), kind, table, problem.workers.astype(np.int64),
             on, beside, stay,
         )  # fmt: skip
-        return self._allocation(problem, to, mate, worth, prices)
+        return self._allocation(problem, to, mate, worth, prices, kappa)
 
     def _steps(self, problem: Problem, prices: FluidPrices | None) -> FloatArray:
         """Kappa of each job: its class's, at the job's own rates, or what the prices of the types make it."""
@@ -92,7 +92,12 @@ class MinJct(Policy):
         return haste
 
     def _behind(self, problem: Problem) -> BoolArray:
+        """Jobs behind the floor, and those that on an equal share would miss a deadline that they can still keep."""
         behind: BoolArray = problem.isolated_elapsed < self.floor * problem.elapsed
+        asks = problem.can_run & ~np.isnan(problem.slo_seconds) & ~np.isnan(problem.steps_left)
+        left, ahead = problem.steps_left[asks], problem.slo_seconds[asks]
+        late, hopeless = left > ahead * problem.isolated_throughputs[asks], left > ahead * problem.fastest[asks]
+        behind[asks] |= late & ~hopeless
         return behind
 
     def _pairs(self, problem: Problem) -> tuple[IntArray, FloatArray]:
@@ -101,7 +106,13 @@ class MinJct(Policy):
         return problem.pairs.by_kind(len(problem))
 
     def _allocation(
-        self, problem: Problem, to: IntArray, mate: IntArray, worth: float, prices: FluidPrices | None
+        self,
+        problem: Problem,
+        to: IntArray,
+        mate: IntArray,
+        worth: float,
+        prices: FluidPrices | None,
+        kappa: FloatArray,
     ) -> Allocation:
         jobs = np.arange(len(problem))
         host = np.flatnonzero(mate > jobs)
@@ -109,7 +120,7 @@ class MinJct(Policy):
         second = np.concatenate([np.full(len(jobs), -1), mate[host]])
         columns = np.concatenate([np.where(mate >= 0, -1, to), to[host]])
         shares = (columns[:, None] == np.arange(len(problem.types))).astype(float)
-        details = {} if prices is None else {"load": prices.load}
+        details = {} if prices is None else {"load": prices.load, PRICED_IN_TIME: kappa.tolist()}
         return Allocation(
             self.name, problem, first, second, shares, worth, "max",
             prices=None if prices is None else prices.workers, details=details,

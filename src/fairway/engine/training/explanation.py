@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fairway.allocate.allocation import PRICED_IN_TIME, Allocation
 from fairway.allocate.arrays import FloatArray
 from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.job_table import NONE
@@ -194,12 +195,22 @@ def _reason(
         return Reason("NotEnoughWorkers", f"it asks for {gang(scale, types)} at once, but only {free}; {place}")
     held = joined([f"{room.present[column]} {engine.types[column]}" for column in usable], "and")
     if not later.jobs.shares[position].any():
+        costs = _costs_others(later, usable, span)
         return Reason(
             "WaitingForShare",
-            f"{engine.policy.name} gives it no share of {either(types)}; all {held} are held; {place}",
+            f"{engine.policy.name} gives it no share of {either(types)}; all {held} are held; {costs}{place}",
         )
     share = f"its share is {later.jobs.shares[position].sum():.1%} of the time, and it is owed {span(queue.claim)}"
     return Reason("WaitingForShare", f"all {held} are held, and others keep or get them {at}; {share}; {place}")
+
+
+def _costs_others(later: TrainingEngine, usable: list[int], span: Callable[[float], str]) -> str:
+    """What an hour on each type costs the other jobs, where the policy's prices are in time; empty otherwise."""
+    decided = later.allocation
+    if decided is None or decided.prices is None or PRICED_IN_TIME not in decided.details:
+        return ""
+    costs = [f"{span(3600 * float(decided.prices[column]))} on a {later.types[column]}" for column in usable]
+    return f"an hour costs the others {joined(costs, 'and')}; "
 
 
 def _ahead(
@@ -247,6 +258,8 @@ def _prices(later: TrainingEngine, position: int) -> dict[str, PriceThere] | Non
     if decided is None or decided.prices is None:
         return None
     rates, scale = later.jobs.rates[position], float(later.jobs.scale[position])
+    if PRICED_IN_TIME in decided.details:
+        return _prices_in_time(later, decided, position)
     if later.policy.agnostic:
         rates = (rates > 0).astype(float)
     shares = decided.job_shares[position]
@@ -261,6 +274,21 @@ def _prices(later: TrainingEngine, position: int) -> dict[str, PriceThere] | Non
             float(decided.prices[column]), float(paid * rates[column] / scale), bool(given[column])
         )
         for column in types.tolist()
+    }
+
+
+def _prices_in_time(later: TrainingEngine, decided: Allocation, position: int) -> dict[str, PriceThere]:
+    """Hours that an hour on each type costs the others, and saves this job's class: (T kappa - 1) / s."""
+    prices, kappa = decided.prices, float(decided.details[PRICED_IN_TIME][position])
+    assert prices is not None
+    rates, scale = later.jobs.rates[position], float(later.jobs.scale[position])
+    return {
+        later.types[column]: PriceThere(
+            float(prices[column]),
+            float(rates[column] * kappa - 1.0) / scale,
+            bool(decided.job_shares[position, column] > 0),
+        )
+        for column in np.flatnonzero((rates > 0) & (later.workers.present >= scale)).tolist()
     }
 
 
