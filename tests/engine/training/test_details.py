@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from fairway.allocate.allocation import Allocation
-from fairway.allocate.policy import UndecidedError
+from fairway.allocate.policy import Policy, UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
@@ -66,8 +68,10 @@ def test_decisions_are_counted() -> None:
     assert engine.solves == 2
 
 
-class Undecided:
+class Undecided(Policy):
     """A policy that never knows."""
+
+    name: ClassVar[str] = "undecided"
 
     def allocate(self, problem: Problem) -> Allocation:
         raise UndecidedError(f"no answer for {', '.join(problem.ids)}")

@@ -85,7 +85,8 @@ class PairRates:
         """Every two of these jobs that can share, by their positions."""
         if self._partners is None:
             return None
-        present = np.unique(kinds)
-        if not self._both[np.ix_(present, present)].any():
+        present, counts = np.unique(kinds, return_counts=True)
+        alone = np.diag(counts == 1)  # a job does not share with itself
+        if not (self._both[np.ix_(present, present)] & ~alone).any():
             return None
         return PairsOfKinds(kinds.copy(), self._rates)
