@@ -121,7 +121,7 @@ def test_it_serves_until_it_is_stopped(short_path: Path, number: signal.Signals)
         assert "EMULATED" in watched.stdout
         assert re.search(r"add +1 .* ms", watched.stdout), watched.stdout
         assert len(re.findall(r"worker-\d +0 +0", watched.stdout)) == 2
-        assert len(_workers(short_path / "t")) == 2
+        assert len(_workers(short_path / "t")) in {2, 3}, "two that serve, and after a while one that stands by"
         process.send_signal(number)
         out, _ = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (0, "stopped\n")
