@@ -268,7 +268,7 @@ def test_bad_input_is_one_line_and_status_2(tmp_path: Path) -> None:
     assert refused("allocate", str(bad), "-p", "makespan") == expected
     absent = str(tmp_path / "absent.json")
     assert refused("allocate", absent, "-p", "makespan").startswith(f"{absent}: cannot be read: No such file")
-    assert "cannot be read: Is a directory" in refused("allocate", str(tmp_path), "-p", "makespan")
+    assert "a directory given, expected a problem file" in refused("allocate", str(tmp_path), "-p", "makespan")
     assert refused("allocate", "-", "-p", "makespan", document="").startswith("standard input: empty, expected")
     assert refused("allocate", "-", "-p", "makespan", document=SMALL).startswith("jobs: 'vision' has no steps_left")
     assert "did you mean 'makespan'?" in refused("allocate", EXAMPLE, "-p", "makspan")
