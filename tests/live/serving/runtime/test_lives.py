@@ -7,6 +7,7 @@ import pytest
 from fairway.live.serving.runtime.lives import Lives
 from fairway.live.serving.seams.transport import WireError
 from fairway.live.serving.supervise.settings import ServingSettings
+from fairway.place.fleet import OUTSIDE
 
 NOWHERE = Path("/nonexistent")
 
@@ -46,3 +47,13 @@ def test_a_process_knows_its_own_life() -> None:
 def test_what_no_supervisor_would_say_is_refused(number: object, epoch: object) -> None:
     with pytest.raises(WireError, match="expected the number of a worker"):
         Lives(_settings(has_planner=False), 0, 0).joined(number, epoch)
+
+
+def test_a_planner_that_greets_late_does_not_take_the_place_of_its_successor() -> None:
+    lives = Lives(_settings(has_planner=True), 0, 0)
+    assert lives.is_greeted_by(OUTSIDE, 0)
+    assert lives.is_greeted_by(OUTSIDE, 2)
+    assert not lives.is_greeted_by(OUTSIDE, 1)
+    assert lives.is_greeted_by(OUTSIDE, 2)
+    lives.lost(3, 2)
+    assert not lives.is_greeted_by(OUTSIDE, 2)

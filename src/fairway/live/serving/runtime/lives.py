@@ -20,7 +20,7 @@ class Lives:
     """The lives that one process knows of; the planner's engine is `OUTSIDE`."""
 
     def __init__(self, settings: ServingSettings, number: int, epoch: int) -> None:
-        self._settings = settings
+        self._settings, self.epoch = settings, epoch
         self._there = {number: epoch}
         self._over: dict[int, int] = {}
         self.first_key = (epoch * settings.workers + number) << _KEY_BITS
@@ -44,6 +44,16 @@ class Lives:
         """A process is gone."""
         self.check(number, epoch)
         self._over[number] = max(epoch, self._over.get(number, -1))
+
+    def is_greeted_by(self, engine: int, epoch: Any) -> bool:
+        """Another process says that it is there; False if a later life of it is known, or this one to be over."""
+        number = self.number_of(engine)
+        self.check(number, epoch)
+        if epoch <= self._over.get(number, -1) or epoch < self._there.get(number, 0):
+            return False
+        if epoch:
+            self.lost(number, epoch - 1)
+        return True
 
     def is_over(self, key: int) -> bool:
         """Whether the process that has received a request is known to be gone."""

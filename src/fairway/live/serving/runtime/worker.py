@@ -283,11 +283,13 @@ class ServingWorker:
     def _greet(self, workers: Iterable[int]) -> None:
         """The planner greets workers that are there; each is its own once it has said which models it holds."""
         for worker in workers:
-            if worker not in self._greeted and self.transport.send(worker, ("planner",)):
+            if worker not in self._greeted and self.transport.send(worker, ("planner", self._lives.epoch)):
                 self._greeted.add(worker)
 
-    def _planner_greets(self, _: Address) -> None:
+    def _planner_greets(self, _: Address, epoch: int) -> None:
         """A planner is there: nothing of the one before counts any more, nor what was handed over to it."""
+        if not self._lives.is_greeted_by(OUTSIDE, epoch):
+            return
         self._batch_messages.planner_lost()
         self._values.values.clear(self._owner)
         self._tell(PeerJoined(OUTSIDE))
@@ -424,7 +426,7 @@ _UNDERSTOOD: Mapping[str, tuple[Callable[..., None], int]] = {
     "ask-again": (lambda worker, client, *content: worker._clients.take(client, content), 6),
     "cancel": (lambda worker, client, name: worker._clients.cancelled(client, name), 1),
     "event": (ServingWorker._peer_says, 5),
-    "planner": (ServingWorker._planner_greets, 0),
+    "planner": (ServingWorker._planner_greets, 1),
     "ready": (ServingWorker._worker_is_ready, 2),
     "batch": (lambda worker, _, coded, members: worker._tell(worker._batch_messages.received(coded, members)), 2),
     "batch-done": (ServingWorker._batch_ended, 2),
