@@ -13,6 +13,7 @@ from fairway.live.local.run_table import RunTable
 from fairway.live.training import loop
 from fairway.live.training.loop import Work
 from fairway.live.training.loop_state import State
+from fairway.simtest.plan import Plan, Step
 from fairway.simtest.runner import run_many, smallest
 from fairway.simtest.training.component import TRAINING
 from fairway.store import counters, sqlite, submissions
@@ -24,6 +25,23 @@ def found(*generators: str, most: int, saying: str) -> None:
     assert tally.broken, f"{tally.histories} histories with {tally.faults.total()} faults have found nothing"
     _, history = tally.broken[0]
     assert any(saying in violation for violation in history.violations), history.violations
+
+
+def _job(at: float, **fields: Any) -> Step:
+    spec = {
+        "run": ["steps"],
+        "steps": 4,
+        "throughputs": {"v100": 2.0},
+        "grace": 1,
+        "checkpoint": {"seconds": 2},
+        **fields,
+    }
+    return Step(at, "submit", {"key": f"key at {at}", "spec": spec})
+
+
+def _plan(policy: str, *steps: Step) -> Plan:
+    settings = {"emulate": "v100=2", "policy": policy, "round_seconds": 2.0}
+    return Plan("training", "by hand", 1, settings, steps)
 
 
 def test_a_controller_that_is_not_fenced_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,17 +84,19 @@ def test_a_wake_up_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
             real(work)
 
     monkeypatch.setattr(Work, "look_for_jobs", deaf)
-    found("uniform", most=100, saying="after the last fault")
+    away = Step(0.5, "partition", {"seconds": 20.0}, is_fault=True)
+    history = TRAINING.run(_plan("fifo", _job(0.1), away, _job(14.0)))
+    assert any("after the last fault" in violation for violation in history.violations), history.violations
 
 
 def test_a_gang_that_starves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     real = RunTable._those_that_can
 
     def unfair(table: RunTable) -> list[RunRecord]:
-        return [run for run in real(table) if len(run.workers) == 1 or run.accepted == table._clock.time()]
+        return [run for run in real(table) if len(run.workers) == 1]
 
     monkeypatch.setattr(RunTable, "_those_that_can", unfair)
-    found("uniform", most=100, saying="after the last fault")
+    found("uniform", "swarm", most=60, saying="after the last fault")
 
 
 def test_a_plan_that_breaks_a_promise_shrinks_to_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
