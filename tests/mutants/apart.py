@@ -76,6 +76,8 @@ class Run:
             worker = os.fork()
             if not worker:
                 self._work(environment)
+            for interruption in (signal.SIGINT, signal.SIGTERM):  # it ends with its parent, after clearing up
+                signal.signal(interruption, signal.SIG_IGN)
             code = self._watch(worker, parent)
             _end_what_is_left()
             os._exit(code)
