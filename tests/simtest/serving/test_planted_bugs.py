@@ -105,7 +105,7 @@ def _never_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
         (_forgotten, 40),
         (_freed_too_early, 60),
         (_answered_by_another, 10),
-        (_never_let_go, 10),
+        (_never_let_go, 60),
     ],
     ids=lambda each: each.__name__.removeprefix("_") if callable(each) else None,
 )
