@@ -22,13 +22,13 @@ from benchmarks._live_trace import all_lives
 from benchmarks._live_workload import Workload
 from fairway.live.training.controller import Controller
 from fairway.live.training.settings import ControllerSettings
-from fairway.report.training_record import TrainingRecord
+from fairway.report.training.record import TrainingRecord
 from fairway.sim.submissions import TrainingOptions
 from fairway.sim.training import simulate_training
 from fairway.store import open_store
+from fairway.store.database.schema import leases
 from fairway.store.queries import list_jobs
 from fairway.store.records import JobRecord, LeaseRecord
-from fairway.store.schema import leases
 from fairway.store.states import JobState
 from fairway.store.submissions import Submission, submit
 

@@ -32,7 +32,7 @@ from fairway.live.backend.status import BackendStatus
 from fairway.live.training.controller import Controller
 from fairway.live.training.settings import ControllerSettings
 from fairway.store import open_store
-from fairway.store.schema import leases
+from fairway.store.database.schema import leases
 from fairway.store.submissions import Submission, submit
 
 POLICY = "max-min-fairness"

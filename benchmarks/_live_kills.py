@@ -30,8 +30,8 @@ from benchmarks._live_workload import described
 from fairway.client import Client
 from fairway.jobs import Job
 from fairway.store import open_store
+from fairway.store.database.schema import leases
 from fairway.store.records import LeaseRecord
-from fairway.store.schema import leases
 
 EMULATE = "v100=2,p100=1,k80=1"
 RATES = {"v100": 40.0, "p100": 25.0, "k80": 12.0}

@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from benchmarks._live_system import System
 from fairway.store import open_store
-from fairway.store.schema import jobs as table
+from fairway.store.database.schema import jobs as table
 from fairway.store.submissions import Submission, submit
 
 EMULATE = "v100=8"

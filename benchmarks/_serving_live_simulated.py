@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks._serving_live_documents import Document
-from fairway.report.serving_metrics import summarize_serving
+from fairway.report.serving.metrics import summarize_serving
 from fairway.sim.arrivals import Arrivals
 from fairway.sim.scenario_file import parse_scenario
 from fairway.sim.serving import ServingOptions, simulate_serving

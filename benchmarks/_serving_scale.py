@@ -11,7 +11,7 @@ import sys
 import time
 
 from benchmarks._peak_memory import peak_megabytes
-from fairway.report.serving_metrics import summarize_serving
+from fairway.report.serving.metrics import summarize_serving
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import ServingRun, ServingWorkload
 

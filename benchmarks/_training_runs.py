@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fairway.cluster import Cluster
-from fairway.report.training_record import TrainingRecord
+from fairway.report.training.record import TrainingRecord
 from fairway.sim.submissions import Submission, TrainingOptions
 from fairway.sim.training import simulate_training
 from fairway.traces.generate import generate

@@ -24,11 +24,11 @@ import numpy as np
 from benchmarks._report import Options, Result, Turns, compared, spread, take_turns
 from benchmarks._report import run as report
 from fairway import Application, ConfigurationSpace, SyntheticFunction
-from fairway.configure.answer import Answer
-from fairway.configure.brute_force import search_everything
-from fairway.configure.esg_search import search_group
-from fairway.configure.front import search_front
 from fairway.configure.platform import BARE
+from fairway.configure.search.answer import Answer
+from fairway.configure.search.brute_force import search_everything
+from fairway.configure.search.esg_search import search_group
+from fairway.configure.search.front import search_front
 from fairway.configure.tables import Tables
 
 SPACE = ConfigurationSpace((1, 2, 4, 8, 16, 32, 64, 128), (1, 2, 3, 4, 6, 8, 12, 16), (1, 2, 4, 7))

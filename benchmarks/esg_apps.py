@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks._report import Options, Result, spread, take_turns
 from benchmarks._report import run as report
-from fairway.report.serving_metrics import summarize_serving
+from fairway.report.serving.metrics import summarize_serving
 from fairway.sim.comparison import compare
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import EsgApps, ServingRun

@@ -19,7 +19,7 @@ import typer
 from benchmarks._report import Result, show
 from fairway.configure.configurators import CONFIGURATORS
 from fairway.place.placers import BATCH_PLACERS, PLACERS
-from fairway.report.serving_metrics import ServingSummary, summarize_serving
+from fairway.report.serving.metrics import ServingSummary, summarize_serving
 from fairway.sim.comparison import compare
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import EsgApps, ServingRun, ServingWorkload

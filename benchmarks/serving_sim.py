@@ -20,7 +20,7 @@ from statistics import median
 
 from benchmarks._report import Options, Result, spread, take_turns
 from benchmarks._report import run as report
-from fairway.report.serving_record import ServingRecord
+from fairway.report.serving.record import ServingRecord
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import ServingRun, ServingWorkload
 

@@ -207,7 +207,7 @@ print(place("compass", problem).assignment)
 
 def test_configure_can_be_called_and_its_modules_imported() -> None:
     script = """
-import fairway, fairway.configure.answer as module
+import fairway, fairway.configure.search.answer as module
 from fairway import Application, Configuration, ConfigurationProblem, Profile, configure
 profile = Profile.of({Configuration(1, 1, 1): 0.5})
 answer = configure("front", ConfigurationProblem(Application.of({"a": profile}, [], 1.0)))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairway.allocate.problem_file import parse_problem
-from fairway.cli.prices import prices_of
-from fairway.cli.teams import read_teams
+from fairway.cli.server.prices import prices_of
+from fairway.cli.server.teams import read_teams
 from fairway.client.job_body import job_body
 from fairway.cluster import Cluster
 from fairway.cluster_file import parse_cluster

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from fairway.allocate.registry import allocate, policy_of
     from fairway.client import AsyncClient, Client
     from fairway.cluster import Cluster
-    from fairway.configure.algorithms import configure
-    from fairway.configure.answer import Answer, Candidate
     from fairway.configure.application import Application
     from fairway.configure.capacity import Capacity
     from fairway.configure.check import ConfiguratorError, check_configurator
@@ -33,6 +31,8 @@ if TYPE_CHECKING:
     from fairway.configure.profile import Profile, SyntheticFunction
     from fairway.configure.queues import Candidates, Choice, Queue, Wait
     from fairway.configure.registry import configurator_of
+    from fairway.configure.search.algorithms import configure
+    from fairway.configure.search.answer import Answer, Candidate
     from fairway.engine.serving.engine import ServingEngine
     from fairway.engine.serving.schedule import Schedule, schedule_of
     from fairway.engine.training.engine import TrainingEngine
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
     from fairway.place.registry import place, placer_of
     from fairway.place.state import StateTable
     from fairway.profiles.estimators import Estimator, estimator_of
-    from fairway.report.serving_metrics import summarize_serving
-    from fairway.report.serving_record import ServingRecord
-    from fairway.report.training_record import TrainingRecord
+    from fairway.report.serving.metrics import summarize_serving
+    from fairway.report.serving.record import ServingRecord
+    from fairway.report.training.record import TrainingRecord
     from fairway.sim.profiling import Profiling
     from fairway.sim.serving import ServingOptions, simulate_serving
     from fairway.sim.serving_workload import EsgApps, ServingRun, ServingWorkload
@@ -194,7 +194,7 @@ _HOME = {
     "PLACERS": "fairway.place.placers",
     "POLICIES": "fairway.allocate.policies",
     "Allocation": "fairway.allocate.allocation",
-    "Answer": "fairway.configure.answer",
+    "Answer": "fairway.configure.search.answer",
     "Application": "fairway.configure.application",
     "AsyncClient": "fairway.client",
     "Backend": "fairway.live.backend.protocol",
@@ -202,7 +202,7 @@ _HOME = {
     "Batch": "fairway.place.batch",
     "BatchPlacer": "fairway.place.placer",
     "Binding": "fairway.allocate.allocation",
-    "Candidate": "fairway.configure.answer",
+    "Candidate": "fairway.configure.search.answer",
     "Candidates": "fairway.configure.queues",
     "Capacity": "fairway.configure.capacity",
     "Choice": "fairway.configure.queues",
@@ -243,7 +243,7 @@ _HOME = {
     "SchedulerError": "fairway.place.check",
     "ServingEngine": "fairway.engine.serving.engine",
     "ServingOptions": "fairway.sim.serving",
-    "ServingRecord": "fairway.report.serving_record",
+    "ServingRecord": "fairway.report.serving.record",
     "ServingRun": "fairway.sim.serving_workload",
     "ServingWorkload": "fairway.sim.serving_workload",
     "Stage": "fairway.workflows",
@@ -256,7 +256,7 @@ _HOME = {
     "TraceReader": "fairway.traces.files",
     "TrainingEngine": "fairway.engine.training.engine",
     "TrainingOptions": "fairway.sim.submissions",
-    "TrainingRecord": "fairway.report.training_record",
+    "TrainingRecord": "fairway.report.training.record",
     "Transfers": "fairway.links",
     "Wait": "fairway.configure.queues",
     "Worker": "fairway.place.fleet",
@@ -284,7 +284,7 @@ _HOME = {
     "simulate_serving": "fairway.sim.serving",
     "simulate_training": "fairway.sim.training",
     "stage": "fairway.workflows",
-    "summarize_serving": "fairway.report.serving_metrics",
+    "summarize_serving": "fairway.report.serving.metrics",
     "sweep": "fairway.experiments.results",
     "workflow": "fairway.workflows",
     "workflow_of": "fairway.workflows",

@@ -13,8 +13,15 @@ from typer.testing import CliRunner
 
 from fairway.cli import completion
 from fairway.cli.main import app
-from fairway.cli.presence import ADDRESS_FILE, PROCESS_FILE, announce, process_in, wait_until_it_answers, withdraw
-from fairway.cli.simulate_training_options import round_of
+from fairway.cli.server.presence import (
+    ADDRESS_FILE,
+    PROCESS_FILE,
+    announce,
+    process_in,
+    wait_until_it_answers,
+    withdraw,
+)
+from fairway.cli.simulate.training_options import round_of
 from fairway.errors import InputError
 
 
@@ -76,7 +83,7 @@ def test_one_that_is_starting_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_what_does_not_run_cannot_be_stopped_or_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairway.cli.up._GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("fairway.cli.server.up._GRACE_SECONDS", 0.0)
     for command, message in ((["down"], "no Fairway runs there"), (["up", "--wait"], "no Fairway is starting there")):
         result = CliRunner().invoke(app, [*command, "--directory", str(tmp_path)])
         assert result.exit_code == 2

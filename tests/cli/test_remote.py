@@ -380,7 +380,7 @@ def test_watching_goes_on_until_it_is_interrupted(
         if len(slept) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("fairway.cli.screen.time.sleep", sleep)
+    monkeypatch.setattr("fairway.cli.screens.screen.time.sleep", sleep)
     text = printed(*command)
     assert "job-1" in text
     assert len(slept) == 4

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.cli import logs
-from fairway.cli.logs import print_pieces
+from fairway.cli.jobs import logs
+from fairway.cli.jobs.logs import print_pieces
 from fairway.cli.terminal_text import harmless
 
 

@@ -25,11 +25,11 @@ from fairway import (
     Wait,
     configurator_of,
 )
+from fairway.configure.budgets.margins import NoiseEstimate, margin_of_noise, spread_of
+from fairway.configure.budgets.shares import Shares
 from fairway.configure.fetches import Fetches
-from fairway.configure.margins import NoiseEstimate, margin_of_noise, spread_of
 from fairway.configure.platform import BARE
 from fairway.configure.queues import Decision
-from fairway.configure.shares import Shares
 from fairway.configure.turns import Turns, recheck_pass, ring_pass, slack_pass
 from fairway.configure.warmth import Gaps, prewarm_entry, prewarm_later
 from tests.configure.problems import chain

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fairway import Answer, Application, Platform
-from fairway.configure.esg_search import search_group
-from fairway.configure.front import search_front
-from fairway.configure.shares import Shares
+from fairway.configure.budgets.shares import Shares
+from fairway.configure.search.esg_search import search_group
+from fairway.configure.search.front import search_front
 from fairway.configure.tables import Tables
 from fairway.sim.scenarios.esg_apps import esg_apps
 from tests.figures import esg_planner_questions

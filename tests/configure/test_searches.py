@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fairway import Answer, ConfigurationProblem, configure
-from fairway.configure.esg_search import search_group
-from fairway.configure.front import first_configurations, search_front
+from fairway.configure.search.esg_search import search_group
+from fairway.configure.search.front import first_configurations, search_front
 from tests.configure.problems import chain, graph
 
 CHUNK = 125

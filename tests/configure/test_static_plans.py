@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fairway import Application, Configuration, ConfigurationSpace, Platform, SyntheticFunction, configurator_of
-from fairway.configure.bayesian import trained_plan
 from fairway.configure.configurators.orion import grown
-from fairway.configure.exact_plan import cheapest_in_time, first_in_time
-from fairway.configure.static_plan import Samples, replaced, steps, with_batches
+from fairway.configure.search.bayesian import trained_plan
+from fairway.configure.search.exact_plan import cheapest_in_time, first_in_time
+from fairway.configure.search.static_plan import Samples, replaced, steps, with_batches
 
 SPACE = ConfigurationSpace((1, 2, 4), (1, 2, 4), (1, 2, 3))
 NOISY = Platform(noise=0.08)

@@ -22,7 +22,7 @@ from uvicorn.server import ServerState
 
 from fairway.allocate.problem_file import parse_problem
 from fairway.allocate.registry import policy_of
-from fairway.cli.teams import teams_of
+from fairway.cli.server.teams import teams_of
 from fairway.cli.terminal_text import harmless
 from fairway.client.event_stream import EventReader
 from fairway.client.place import checked_address
@@ -45,9 +45,9 @@ from fairway.place.problem_file import parse_placement
 from fairway.profiles.csv_table import parse_csv
 from fairway.profiles.gavel_json import parse_gavel_json
 from fairway.quantities import bytes_of, seconds_of
-from fairway.service.connections import ConnectionLimits, Connections, LimitedConnection
+from fairway.service.http.connections import ConnectionLimits, Connections, LimitedConnection
+from fairway.service.http.sites import Sites, checked_host, checked_origin
 from fairway.service.inference.request import request_of
-from fairway.service.sites import Sites, checked_host, checked_origin
 from fairway.sim.scenario_file import parse_scenario
 from fairway.traces.files import parse_trace
 from fairway.traces.generate_options import parse_generate

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairway.cluster import Cluster
-from fairway.report.training_record import JobColumns, LeaseColumns, Outcome, Timeline, TrainingRecord
+from fairway.report.training.record import JobColumns, LeaseColumns, Outcome, Timeline, TrainingRecord
 
 NAN = float("nan")
 

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
-from fairway.report.serving_page import serving_page
-from fairway.report.training_charts import plotly_text
-from fairway.report.training_page import page
+from fairway.report.serving.page import serving_page
+from fairway.report.training.charts import plotly_text
+from fairway.report.training.page import page
 from fairway.sim.scenario import ColdStarts
 from tests.report.records import four_jobs, jobs, leases, record
-from tests.report.test_serving_report import record as serving_record
-from tests.report.test_serving_window import record as window_record
-from tests.report.test_training_page import Elements
+from tests.report.serving.test_page import record as serving_record
+from tests.report.serving.test_window import record as window_record
+from tests.report.training.test_page import Elements
 
 HOSTILE = "<script>alert(1)</script><!--<img src=x onerror=alert(2)>\"'`&lt;{{7*7}}{% raw %}{# %{x}\\u003c\u2028"
 """Ends a script, hides one, opens tags and attributes, and means something to Jinja2, to plotly and to JSON."""

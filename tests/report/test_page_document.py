@@ -12,7 +12,6 @@ import jinja2
 import pytest
 
 import fairway.report
-from fairway.report import serving_page
 from fairway.report.page_document import (
     Column,
     NumberCell,
@@ -27,10 +26,11 @@ from fairway.report.page_document import (
     render,
     title_of,
 )
-from fairway.report.serving_charts import cache_chart
-from fairway.report.training_charts import log_ticks
-from tests.report.test_serving_report import record
-from tests.report.test_training_page import Elements
+from fairway.report.serving import page as serving_page
+from fairway.report.serving.charts import cache_chart
+from fairway.report.training.charts import log_ticks
+from tests.report.serving.test_page import record
+from tests.report.training.test_page import Elements
 
 
 def page(*sections: Section, labels: tuple[str, ...] = ("a", "b")) -> Page:

@@ -22,7 +22,7 @@ from fairway import (
     simulate_training,
 )
 from fairway.report.tables import check_table_file, csv_text, polars_frame, stacked, write_table
-from fairway.report.training_record import TrainingRecord
+from fairway.report.training.record import TrainingRecord
 from fairway.sim.serving import ServingOptions
 
 HOUR = 3600.0

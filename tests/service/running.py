@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx
 
+from fairway.service.http.server import ServiceServer
 from fairway.service.scheduler_view import SchedulerView
-from fairway.service.server import ServiceServer
 from fairway.store import Store, open_store
 from fairway.store.queries import list_jobs
 from fairway.store.tokens import Role, create_token

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairway.jobs.description import JobDescription
-from fairway.service import documents_in
-from fairway.service.documents_in import MOST_BYTES, MOST_YAML_BYTES
+from fairway.service.http import documents_in
+from fairway.service.http.documents_in import MOST_BYTES, MOST_YAML_BYTES
 from tests.jobs.test_hostile_descriptions import values
 from tests.service.running import JOB, PATIENCE, Served, until
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.service.problems import ProblemError
+from fairway.service.http.problems import ProblemError
 from fairway.service.representation import Terms
 from fairway.service.watch import MOST_LISTENERS, ROOM, Listener, Watch, event_text
 from fairway.store import Store, open_store

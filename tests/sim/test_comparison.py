@@ -17,8 +17,8 @@ import pytest
 
 from fairway.cluster import Cluster
 from fairway.errors import FairwayError, InputError
-from fairway.report.training_record import Outcome, TrainingRecord
-from fairway.sim.comparison import Run, Watcher, compare, usable_cores
+from fairway.report.training.record import Outcome, TrainingRecord
+from fairway.sim.comparison import TrainingRun, Watcher, compare, usable_cores
 from fairway.sim.submissions import Progress, TrainingOptions
 from fairway.sim.workload import Workload
 from fairway.traces import parse_generate
@@ -154,9 +154,11 @@ def test_all_processes_end_with_the_one_that_asked(tmp_path: Path, number: int, 
         assert running.wait(timeout=30) == status
 
 
-def run(policy: str, seed: int = 0, **options: Any) -> Run:
+def run(policy: str, seed: int = 0, **options: Any) -> TrainingRun:
     workload = Workload(generator=parse_generate(f"jobs=12,rate=6,seed={seed}"))
-    return Run(workload, CLUSTER, policy, TrainingOptions(seed=seed, **options), {"policy": policy, "seed": seed})
+    return TrainingRun(
+        workload, CLUSTER, policy, TrainingOptions(seed=seed, **options), {"policy": policy, "seed": seed}
+    )
 
 
 def times(record: TrainingRecord) -> list[float]:
@@ -178,7 +180,9 @@ def test_real_runs_are_the_same_here_and_in_other_processes() -> None:
 def test_a_record_tells_of_its_settings_and_of_rows_that_were_skipped(tmp_path: Path) -> None:
     trace = tmp_path / "jobs.tsv"
     trace.write_text((EXAMPLES / "jobs.tsv").read_text() + "not a job\n")
-    (record,) = compare([Run(Workload(trace=str(trace)), CLUSTER, "fifo", TrainingOptions(), {"trace": "jobs.tsv"})])
+    (record,) = compare(
+        [TrainingRun(Workload(trace=str(trace)), CLUSTER, "fifo", TrainingOptions(), {"trace": "jobs.tsv"})]
+    )
     assert record.settings == {"trace": "jobs.tsv"}
     assert record.skipped_rows == 1
     assert len(record.jobs) == 40
@@ -186,7 +190,9 @@ def test_a_record_tells_of_its_settings_and_of_rows_that_were_skipped(tmp_path: 
 
 def test_a_job_that_can_never_run_is_told_and_the_run_ends() -> None:
     small = Cluster({"v100": 2, "p100": 2, "k80": 2})
-    (record,) = compare([Run(Workload(trace=str(EXAMPLES / "jobs.tsv")), small, "max-min-fairness", TrainingOptions())])
+    (record,) = compare(
+        [TrainingRun(Workload(trace=str(EXAMPLES / "jobs.tsv")), small, "max-min-fairness", TrainingOptions())]
+    )
     stuck = record.jobs.scale_factor > 2
     assert stuck.any()
     assert np.array_equal(record.jobs.outcome == Outcome.UNRUNNABLE, stuck)
@@ -196,4 +202,6 @@ def test_a_job_that_can_never_run_is_told_and_the_run_ends() -> None:
 def test_what_a_policy_refuses_in_another_process_is_an_input_error_here() -> None:
     unpriced = Workload(generator=parse_generate("jobs=5,rate=6,reference=tpu"))
     with pytest.raises(InputError, match="'tpu'"):
-        compare([Run(unpriced, CLUSTER, policy, TrainingOptions()) for policy in ("fifo", "makespan")], processes=2)
+        compare(
+            [TrainingRun(unpriced, CLUSTER, policy, TrainingOptions()) for policy in ("fifo", "makespan")], processes=2
+        )

@@ -10,8 +10,8 @@ import pytest
 from fairway.engine.serving.messages import HIT, MISS
 from fairway.errors import FairwayError, InputError
 from fairway.links import Transfers
-from fairway.report.serving_metrics import summarize_serving
-from fairway.report.serving_record import ServingRecord
+from fairway.report.serving.metrics import summarize_serving
+from fairway.report.serving.record import ServingRecord
 from fairway.sim.failures import Failure
 from fairway.sim.scenario import ColdStarts
 from fairway.sim.scenarios.esg_apps import CPUS, SLICES, esg_apps, esg_arrivals

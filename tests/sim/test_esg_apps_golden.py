@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairway.report.serving_metrics import ServingSummary, summarize_serving
-from fairway.report.serving_record import ServingRecord
+from fairway.report.serving.metrics import ServingSummary, summarize_serving
+from fairway.report.serving.record import ServingRecord
 from fairway.sim.scenario import ColdStarts
 from fairway.sim.scenarios.esg_apps import APPS, LOADS, SLOS, esg_apps, esg_arrivals
 from fairway.sim.serving import ServingOptions

@@ -17,8 +17,8 @@ from fairway.profiles import IsolatedRate, PairRate, ThroughputTable
 from fairway.profiles.csv_table import write_csv
 from fairway.sim.replay import replay_decisions, replay_engine
 from fairway.store import Store, open_store
+from fairway.store.database.schema import journal
 from fairway.store.journal import record_decision, record_start, record_step
-from fairway.store.schema import journal
 from tests.engine.training.validated import validated_engines
 from tests.sim.journalled import CLUSTER, OPTIONS, jobs, journal_a_resumed_run, journal_a_run, start_document
 

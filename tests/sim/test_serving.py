@@ -16,8 +16,8 @@ from fairway.engine.serving.engine import ServingEngine
 from fairway.engine.serving.messages import Command, Event, Reply
 from fairway.engine.serving.tasks_here import KEPT_REQUESTS
 from fairway.errors import FairwayError, InputError
-from fairway.report.serving_metrics import summarize_serving
-from fairway.report.serving_record import RequestOutcome, ServingRecord
+from fairway.report.serving.metrics import summarize_serving
+from fairway.report.serving.record import RequestOutcome, ServingRecord
 from fairway.sim.arrivals import Arrivals, from_clients, poisson
 from fairway.sim.failures import Failure
 from fairway.sim.scenario import Scenario

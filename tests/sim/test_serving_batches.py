@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairway import Model, Stage, Worker, Workflow
-from fairway.report.serving_metrics import summarize_serving
-from fairway.report.serving_record import RequestOutcome, ServingRecord
+from fairway.report.serving.metrics import summarize_serving
+from fairway.report.serving.record import RequestOutcome, ServingRecord
 from fairway.sim.arrivals import Arrivals, poisson
 from fairway.sim.failures import Failure
 from fairway.sim.scenario import Scenario

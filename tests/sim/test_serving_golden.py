@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairway.report.serving_metrics import summarize_serving
+from fairway.report.serving.metrics import summarize_serving
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import ServingRun, ServingWorkload
 

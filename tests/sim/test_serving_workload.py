@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairway.errors import InputError
-from fairway.report.serving_metrics import summarize_serving
+from fairway.report.serving.metrics import summarize_serving
 from fairway.sim.comparison import compare
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import ServingRun, ServingWorkload

@@ -16,7 +16,7 @@ from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.profiles import IsolatedRate, PairRate, ThroughputTable
 from fairway.profiles.catalog import builtin
-from fairway.report.training_record import Outcome, TrainingRecord
+from fairway.report.training.record import Outcome, TrainingRecord
 from fairway.sim.submissions import PriceChange, Submission, TrainingOptions
 from fairway.sim.training import simulate_training
 from fairway.sim.workload import Workload

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import Connection, select
 
 from fairway.engine.training.messages import Grant
-from fairway.store import Store, schema
+from fairway.store import Store
+from fairway.store.database import schema
 from fairway.store.job_changes import (
     change_job,
     continue_job,

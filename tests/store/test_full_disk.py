@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fairway.store import open_store
+from fairway.store.database.sqlite_files import RESERVE_BYTES
 from fairway.store.errors import StoreError
 from fairway.store.job_changes import job_named, request_cancel
-from fairway.store.sqlite_files import RESERVE_BYTES
 from fairway.store.states import JobState
 from tests.full_disk import fill, free_bytes, small_disk
 from tests.store.making import submitted

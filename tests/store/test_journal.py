@@ -22,7 +22,7 @@ from fairway.engine.training.messages import BeginRound, Command, Event, JobArri
 from fairway.errors import InputError
 from fairway.jobs import Entity, Job, Pair
 from fairway.store import Store, open_store
-from fairway.store.columns import json_text
+from fairway.store.database.columns import json_text
 from fairway.store.decisions import decision_document, problem_document, problem_of
 from fairway.store.journal import (
     Entry,

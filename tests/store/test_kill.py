@@ -11,7 +11,8 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from fairway.store import Store, open_store, schema
+from fairway.store import Store, open_store
+from fairway.store.database import schema
 from fairway.store.job_changes import change_job
 from fairway.store.journal import last_sequence, read_journal
 from fairway.store.leases import end_lease

@@ -15,7 +15,8 @@ from sqlalchemy.exc import IntegrityError
 
 from fairway.engine.training.messages import Grant
 from fairway.errors import InputError
-from fairway.store import Store, open_store, schema
+from fairway.store import Store, open_store
+from fairway.store.database import schema
 from fairway.store.errors import ConflictError, HeldError, IllegalChangeError, StoreError, UnknownError
 from fairway.store.job_changes import change_job, run_jobs
 from fairway.store.leases import (

@@ -16,7 +16,7 @@ from fairway.engine.training import messages as training_messages
 from fairway.engine.training.messages import Command, Event, Grant, JobArrived, RateMeasured, WorkersLeft
 from fairway.errors import InputError
 from fairway.jobs import Job
-from fairway.store.columns import json_text
+from fairway.store.database.columns import json_text
 from fairway.store.messages import COMMANDS, EVENTS, command_document, command_of, event_document, event_of
 
 NUMBERS = st.floats(allow_nan=False)

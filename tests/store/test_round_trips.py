@@ -14,7 +14,7 @@ from fairway.cluster import Cluster
 from fairway.errors import InputError
 from fairway.jobs import Job, Pair
 from fairway.store import Store
-from fairway.store.columns import json_text
+from fairway.store.database.columns import json_text
 from fairway.store.decisions import decision_document, problem_of
 from fairway.store.job_changes import job_named
 from fairway.store.messages import _plain

@@ -9,7 +9,8 @@ import pytest
 
 from fairway.errors import InputError
 from fairway.jobs.description import job_of
-from fairway.store import Store, schema
+from fairway.store import Store
+from fairway.store.database import schema
 from fairway.store.errors import ConflictError
 from fairway.store.job_changes import job_named
 from fairway.store.queries import list_jobs

@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy import select
 
 from fairway.errors import InputError
-from fairway.store import Store, schema
+from fairway.store import Store
+from fairway.store.database import schema
 from fairway.store.errors import UnknownError
 from fairway.store.tokens import Role, all_tokens, create_token, find_token, note_token_used, revoke_token, rotate_token
 

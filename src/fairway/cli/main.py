@@ -13,28 +13,28 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairway.cli.allocate import allocate
-from fairway.cli.cancel import cancel
-from fairway.cli.compare import compare
-from fairway.cli.configure import configure
-from fairway.cli.down import down
-from fairway.cli.explain import explain
-from fairway.cli.logs import logs
-from fairway.cli.ls import ls
+from fairway.cli.decide.allocate import allocate
+from fairway.cli.decide.configure import configure
+from fairway.cli.decide.place import place
+from fairway.cli.decide.policies import policies
+from fairway.cli.jobs.cancel import cancel
+from fairway.cli.jobs.explain import explain
+from fairway.cli.jobs.logs import logs
+from fairway.cli.jobs.ls import ls
+from fairway.cli.jobs.replay import replay
+from fairway.cli.jobs.status import status
+from fairway.cli.jobs.submit import SubmitCommand, submit
 from fairway.cli.new import new
-from fairway.cli.place import place
-from fairway.cli.policies import policies
 from fairway.cli.profile import profile
-from fairway.cli.replay import replay
-from fairway.cli.serve import serve
-from fairway.cli.simulate import simulate
-from fairway.cli.status import status
-from fairway.cli.submit import SubmitCommand, submit
-from fairway.cli.sweep import sweep
+from fairway.cli.screens.top import top
+from fairway.cli.server.down import down
+from fairway.cli.server.serve import serve
+from fairway.cli.server.up import up
+from fairway.cli.simulate.commands import simulate
+from fairway.cli.simulate.compare import compare
+from fairway.cli.simulate.sweep import sweep
 from fairway.cli.terminal_text import harmless
 from fairway.cli.token import token
-from fairway.cli.top import top
-from fairway.cli.up import up
 from fairway.cli.workers import drain, workers
 from fairway.errors import FairwayError, InputError
 

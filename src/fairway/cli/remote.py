@@ -55,7 +55,7 @@ def connected(address: str | None, token: str | None) -> Client:
 
 def _await_start() -> None:
     """Give a Fairway that is just being started, as by `fairway up &` in the line before, the time that it needs."""
-    from fairway.cli.presence import process_in, wait_until_it_answers
+    from fairway.cli.server.presence import process_in, wait_until_it_answers
     from fairway.client.place import home_directory
 
     home = home_directory()

@@ -11,16 +11,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fairway.configure.algorithms import Algorithm
-    from fairway.configure.answer import Answer
     from fairway.configure.problem import ConfigurationProblem
+    from fairway.configure.search.algorithms import Algorithm
+    from fairway.configure.search.answer import Answer
 
 
 class _CallableFloor(ModuleType):
     """The verb of the floor has the floor's name; as a plain function, it would hide the package from `import`."""
 
     def __call__(self, algorithm: str | Algorithm, problem: ConfigurationProblem) -> Answer:
-        from fairway.configure.algorithms import configure  # noqa: PLC0415
+        from fairway.configure.search.algorithms import configure  # noqa: PLC0415
 
         return configure(algorithm, problem)
 

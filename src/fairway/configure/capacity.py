@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairway.configure.arrays import IntArray
-from fairway.configure.kernels import any_fits
+from fairway.configure.search.kernels import any_fits
 from fairway.errors import FairwayError, InputError
 
 

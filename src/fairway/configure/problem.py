@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fairway.configure.application import Application
+from fairway.configure.budgets.shares import Shares
 from fairway.configure.platform import BARE, Platform
-from fairway.configure.shares import Shares
 from fairway.configure.tables import Tables
 from fairway.errors import InputError
 

@@ -19,11 +19,11 @@ import numpy as np
 
 from fairway.configure.application import Application
 from fairway.configure.arrays import BoolArray, FloatArray, IntArray
-from fairway.configure.fronts import Front, of_stage
-from fairway.configure.graph_front import graph_front
 from fairway.configure.platform import Platform
 from fairway.configure.profile import Profile
 from fairway.configure.queues import Choice, Kind
+from fairway.configure.search.fronts import Front, of_stage
+from fairway.configure.search.graph_front import graph_front
 
 Allowed = Callable[[Profile], BoolArray]
 """Which configurations of a profile may be used."""

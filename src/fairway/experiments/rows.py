@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fairway.report.serving_metrics import summarize_serving
-from fairway.report.serving_record import ServingRecord
-from fairway.report.training_metrics import summarize
-from fairway.report.training_record import TrainingRecord
+from fairway.report.serving.metrics import summarize_serving
+from fairway.report.serving.record import ServingRecord
+from fairway.report.training.metrics import summarize
+from fairway.report.training.record import TrainingRecord
 
 Row = dict[str, Any]
 

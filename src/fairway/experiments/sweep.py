@@ -27,7 +27,7 @@ from fairway.magnitudes import FACTORS
 from fairway.options import nearest
 from fairway.profiles import catalog
 from fairway.quantities import seconds_of
-from fairway.sim.comparison import Run
+from fairway.sim.comparison import TrainingRun
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import ServingRun, ServingWorkload
 from fairway.sim.submissions import Progress, TrainingOptions
@@ -165,17 +165,17 @@ class Point:
         varied = {name: str(value) for name, value in self.options}
         return {**who, **where, **varied, "rate": self.rate, "seed": self.seed, "fixed": self.sweep.fixed}
 
-    def simulation(self) -> Run | ServingRun:
+    def simulation(self) -> TrainingRun | ServingRun:
         """What it runs."""
         return self._training() if self.sweep.is_training else self._serving()
 
     def __call__(self, progress: Progress | None = None) -> Row:
         """Do it, here and now, and give its row."""
         run = self.simulation()
-        numbers = training_row(run(progress)) if isinstance(run, Run) else serving_row(run(progress))
+        numbers = training_row(run(progress)) if isinstance(run, TrainingRun) else serving_row(run(progress))
         return {**self.key, **numbers}
 
-    def _training(self) -> Run:
+    def _training(self) -> TrainingRun:
         sweep, given = self.sweep, dict(self.options)
         if sweep.trace is not None:
             workload = Workload(sweep.trace, sweep.format, scaling=Scaling(speed_up=self.rate, seed=self.seed))
@@ -187,7 +187,7 @@ class Point:
             restart_seconds=_seconds("restart", given.get("restart", 0.0), or_none=True),
             seed=self.seed,
         )
-        return Run(workload, catalog.priced(read_cluster(self.cluster)), self.name, options)
+        return TrainingRun(workload, catalog.priced(read_cluster(self.cluster)), self.name, options)
 
     def _serving(self) -> ServingRun:
         given = dict(self.options)

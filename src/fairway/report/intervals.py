@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairway.report.training_record import FloatArray, IntArray
+from fairway.report.training.record import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from fairway.report.training_charts import Figure
+from fairway.report.training.charts import Figure
 
 _LEAVES_RAW_TEXT = re.compile(r"<(?=!--|/?script|/?style)", re.IGNORECASE)
 

@@ -15,8 +15,8 @@ import plotly.graph_objects as go
 from fairway.errors import InputError
 from fairway.report.looks import Look, border_style, looks_of
 from fairway.report.page_document import Column, NumberCell, NumberRow, Numbers, Origin, Page, chart_section, render
-from fairway.report.training_charts import UNIT_NAMES, Figure, plotly_text
-from fairway.report.training_comparison import SECONDS, digits, time_unit
+from fairway.report.training.charts import UNIT_NAMES, Figure, plotly_text
+from fairway.report.training.comparison import SECONDS, digits, time_unit
 
 SIMULATED = Origin(
     "simulated",

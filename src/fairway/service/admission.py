@@ -15,7 +15,7 @@ from fairway.jobs.description import JobDescription, parse_job
 from fairway.live.training.start_command import program_of
 from fairway.service.authentication import require_own_team, team_of
 from fairway.service.context import Service
-from fairway.service.documents_in import TEXT, YAML, looks_like_json, refuse_long_yaml
+from fairway.service.http.documents_in import TEXT, YAML, looks_like_json, refuse_long_yaml
 from fairway.store.tokens import Token
 
 _SOURCE = "job"

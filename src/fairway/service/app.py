@@ -21,13 +21,13 @@ from fastapi import APIRouter, FastAPI
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.responses import Response
 
-from fairway.service import events, explanation, jobs, journal, logs, status, tokens, workers
 from fairway.service.authentication import Authentication, Caller, KnownTokens
 from fairway.service.context import Service, ServiceOf, terms_of
+from fairway.service.http.openapi import describe
+from fairway.service.http.problems import handle_problems
 from fairway.service.intake import Intake
-from fairway.service.metrics import Metrics, Timed
-from fairway.service.openapi import describe
-from fairway.service.problems import handle_problems
+from fairway.service.routes import events, explanation, jobs, journal, logs, status, tokens, workers
+from fairway.service.routes.metrics import Metrics, Timed
 from fairway.service.scheduler_view import SchedulerView
 from fairway.service.watch import Watch
 

@@ -19,7 +19,7 @@ from fastapi import Depends, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fairway.errors import FairwayError
-from fairway.service.problems import ProblemError, answer_to
+from fairway.service.http.problems import ProblemError, answer_to
 from fairway.store import Store
 from fairway.store.errors import StoreError, UnknownError
 from fairway.store.records import JobRecord

@@ -15,8 +15,8 @@ from fairway.errors import InputError
 from fairway.options import nearest
 from fairway.service.authentication import KnownTokens
 from fairway.service.intake import Intake
-from fairway.service.metrics import Metrics
 from fairway.service.representation import Terms
+from fairway.service.routes.metrics import Metrics
 from fairway.service.scheduler_view import SchedulerView
 from fairway.service.watch import Watch
 from fairway.store import Store

@@ -23,7 +23,7 @@ from anyio import to_thread
 from sqlalchemy import Connection
 
 from fairway.errors import FairwayError
-from fairway.service.problems import ProblemError
+from fairway.service.http.problems import ProblemError
 from fairway.service.representation import JobForm, Terms, job_forms
 from fairway.store import Store
 from fairway.store.changes import Change, change_of, changes_since, jobs_named, jobs_numbered

@@ -27,7 +27,7 @@ from typing import Any, Protocol, TypeVar
 from fairway.allocate.policy import Policy
 from fairway.cluster import Cluster
 from fairway.errors import FairwayError
-from fairway.report.training_record import TrainingRecord
+from fairway.report.training.record import TrainingRecord
 from fairway.sim.submissions import Progress, TrainingOptions
 from fairway.sim.training import simulate_training
 from fairway.sim.workload import Workload
@@ -54,7 +54,7 @@ class Simulation(Protocol[Record_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TrainingRun:
     """One policy on one workload. `settings` go into the record: what is needed to repeat the run."""
 
     workload: Workload

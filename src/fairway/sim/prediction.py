@@ -22,7 +22,7 @@ from fairway.engine.training.what_if import holds, snapshot
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.profiles import ThroughputTable
-from fairway.report.training_record import Outcome
+from fairway.report.training.record import Outcome
 from fairway.sim.submissions import Submission, TrainingOptions
 from fairway.sim.training import TrainingRun
 from fairway.sim.training_recorder import JobRow

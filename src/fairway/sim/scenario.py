@@ -24,7 +24,7 @@ from fairway.errors import InputError
 from fairway.links import Links, Moves
 from fairway.place.fleet import Fleet, Worker
 from fairway.place.graph import TaskGraph
-from fairway.report.serving_record import Power
+from fairway.report.serving.record import Power
 from fairway.workflows import ANY, Workflow, models_of
 
 SLO_OF_LOWER_BOUND = 2.0

@@ -26,7 +26,7 @@ from fairway.errors import InputError
 from fairway.links import Links
 from fairway.place.fleet import Worker
 from fairway.place.problem_file import LinkFields
-from fairway.report.serving_record import Power
+from fairway.report.serving.record import Power
 from fairway.sim.scenario import Scenario
 from fairway.workflows.workflow_file import GRAPH, MODELS, GraphFields, ModelFields, StageFields
 

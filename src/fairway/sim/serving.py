@@ -44,7 +44,7 @@ from fairway.made import made
 from fairway.place.fleet import OUTSIDE
 from fairway.place.homes import homes_under
 from fairway.place.state import Pushes, StateTable
-from fairway.report.serving_record import RequestOutcome, ServingRecord
+from fairway.report.serving.record import RequestOutcome, ServingRecord
 from fairway.sim.arrivals import Arrivals
 from fairway.sim.collector import without_collector
 from fairway.sim.execution import Execution, real_work

@@ -12,7 +12,7 @@ import numpy as np
 
 from fairway.engine.serving.messages import Why
 from fairway.place.fleet import Fleet
-from fairway.report.serving_record import (
+from fairway.report.serving.record import (
     CopyColumns,
     FloatArray,
     RequestColumns,

@@ -21,7 +21,7 @@ from fairway.engine.serving.schedule import AnySchedule, schedule_of
 from fairway.errors import InputError
 from fairway.magnitudes import FACTORS
 from fairway.options import nearest
-from fairway.report.serving_record import ServingRecord
+from fairway.report.serving.record import ServingRecord
 from fairway.sim import arrivals as draw
 from fairway.sim.arrivals import Arrivals
 from fairway.sim.scenario import ColdStarts, Scenario

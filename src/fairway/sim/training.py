@@ -38,7 +38,7 @@ from fairway.engine.training.pair_rates import Partners
 from fairway.jobs import Job
 from fairway.options import text_of
 from fairway.profiles import ThroughputTable
-from fairway.report.training_record import Outcome, TrainingRecord
+from fairway.report.training.record import Outcome, TrainingRecord
 from fairway.sim.loop import LATE, URGENT, Handle, Loop
 from fairway.sim.profiling import ProfiledPartners
 from fairway.sim.submissions import PriceChange, Progress, Submission, TrainingOptions

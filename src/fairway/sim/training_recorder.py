@@ -10,7 +10,7 @@ import numpy as np
 
 from fairway.cluster import Cluster
 from fairway.jobs import Job
-from fairway.report.training_record import FloatArray, JobColumns, LeaseColumns, Outcome, Timeline, TrainingRecord
+from fairway.report.training.record import FloatArray, JobColumns, LeaseColumns, Outcome, Timeline, TrainingRecord
 
 
 @dataclass(slots=True)

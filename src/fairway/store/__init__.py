@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from fairway.store.opening import open_store
+from fairway.store.database.opening import open_store
 from fairway.store.store import Store
 
 __all__ = ["Store", "open_store"]

@@ -14,10 +14,10 @@ from functools import cache
 
 from sqlalchemy import Connection, Select, Text, bindparam, select, type_coerce
 
-from fairway.store.in_one_go import in_one_go, rows_of
-from fairway.store.parts import in_parts
+from fairway.store.database.in_one_go import in_one_go, rows_of
+from fairway.store.database.parts import in_parts
+from fairway.store.database.schema import jobs, lease_jobs, leases, rates
 from fairway.store.records import JobRecord
-from fairway.store.schema import jobs, lease_jobs, leases, rates
 from fairway.store.states import JobState
 
 _CHANGES = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from fairway.store.schema import counters
+from fairway.store.database.schema import counters
 
 JOBS, LEASES, JOURNAL, EPOCHS = "jobs", "leases", "journal", "epochs"
 ALL = (JOBS, LEASES, JOURNAL, EPOCHS)

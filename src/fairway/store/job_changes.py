@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from sqlalchemy import Connection, Double, and_, bindparam, case, delete, func, insert, or_, select, update
 
 from fairway.errors import InputError
+from fairway.store.database.parts import in_parts
+from fairway.store.database.schema import attempts, jobs, lease_jobs, rates
 from fairway.store.errors import HeldError, IllegalChangeError, StoreError, UnknownError
-from fairway.store.parts import in_parts
 from fairway.store.records import JobRecord, MeasuredRate, Reason
-from fairway.store.schema import attempts, jobs, lease_jobs, rates
 from fairway.store.states import ACTIVE, FOLLOWING, HOLDING, JobState
 
 _JOB = select(jobs).where(jobs.c.id == bindparam("job"))

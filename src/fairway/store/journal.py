@@ -16,8 +16,8 @@ from sqlalchemy import Connection, delete, insert, select
 from fairway.engine.training.messages import Command, Event
 from fairway.errors import InputError
 from fairway.store import counters
+from fairway.store.database.schema import journal
 from fairway.store.messages import command_document, command_of, event_document, event_of
-from fairway.store.schema import journal
 
 Kind: TypeAlias = Literal["start", "event", "command", "decision"]
 

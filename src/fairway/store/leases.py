@@ -14,10 +14,10 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from fairway.engine.training.messages import Grant
 from fairway.errors import InputError
 from fairway.store import counters
+from fairway.store.database.parts import in_parts
+from fairway.store.database.schema import held_workers, jobs, lease_jobs, leases, workers
 from fairway.store.errors import ConflictError, HeldError, IllegalChangeError, UnknownError
-from fairway.store.parts import in_parts
 from fairway.store.records import LeaseRecord
-from fairway.store.schema import held_workers, jobs, lease_jobs, leases, workers
 from fairway.store.states import ACTIVE, JobState
 
 _LEASE = select(leases).where(leases.c.number == bindparam("lease"))

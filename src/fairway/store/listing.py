@@ -14,9 +14,9 @@ from sqlalchemy import ColumnElement, Connection, Select, Text, bindparam, cast,
 from sqlalchemy.dialects.postgresql import JSON
 
 from fairway.errors import InputError
-from fairway.store.columns import Whole
-from fairway.store.in_one_go import in_one_go, rows_of
-from fairway.store.schema import jobs
+from fairway.store.database.columns import Whole
+from fairway.store.database.in_one_go import in_one_go, rows_of
+from fairway.store.database.schema import jobs
 from fairway.store.states import JobState
 
 _MOST = 1000

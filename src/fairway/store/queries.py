@@ -13,11 +13,11 @@ from sqlalchemy import Connection, func, select
 
 from fairway.errors import InputError
 from fairway.store import counters
+from fairway.store.database.schema import attempts, jobs, lease_jobs, leases, rates
 from fairway.store.job_changes import job_named
 from fairway.store.journal import last_sequence
 from fairway.store.leases import last_lease, open_leases
 from fairway.store.records import Agent, Attempt, JobRecord, LeaseRecord, MeasuredRate, Worker
-from fairway.store.schema import attempts, jobs, lease_jobs, leases, rates
 from fairway.store.states import ACTIVE, HOLDING, JobState
 from fairway.store.workers import all_agents, all_workers
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from fairway.store.schema import standing
+from fairway.store.database.schema import standing
 
 _TRAINING = "training"
 

@@ -15,8 +15,8 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from fairway.store.sqlite_files import StoreFiles
-from fairway.store.writer import GroupWriter, MakeWriter, failure
+from fairway.store.database.sqlite_files import StoreFiles
+from fairway.store.database.writer import GroupWriter, MakeWriter, failure
 
 P = ParamSpec("P")
 R = TypeVar("R")

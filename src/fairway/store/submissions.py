@@ -19,12 +19,12 @@ from fairway.errors import InputError
 from fairway.jobs.description import JobDescription, job_of
 from fairway.magnitudes import AMOUNTS, FACTORS
 from fairway.store import counters
-from fairway.store.columns import json_text
+from fairway.store.database.columns import json_text
+from fairway.store.database.parts import in_parts
+from fairway.store.database.schema import jobs
 from fairway.store.errors import ConflictError
 from fairway.store.names import checked_id, checked_name
-from fairway.store.parts import in_parts
 from fairway.store.records import JobRecord
-from fairway.store.schema import jobs
 from fairway.store.states import JobState
 
 _OURS = re.compile(r"job-\d+")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, case, func, select
 
-from fairway.store.schema import jobs
+from fairway.store.database.schema import jobs
 from fairway.store.states import ACTIVE, JobState
 
 

@@ -16,9 +16,9 @@ from hashlib import sha256
 from sqlalchemy import Connection, bindparam, insert, select, update
 
 from fairway.errors import InputError
+from fairway.store.database.schema import tokens
 from fairway.store.errors import UnknownError
 from fairway.store.names import checked_name
-from fairway.store.schema import tokens
 
 _PREFIX = "fairway_"
 """Lets scanners for leaked secrets recognise one."""

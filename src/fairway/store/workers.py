@@ -13,10 +13,10 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
+from fairway.store.database.schema import agents, workers
 from fairway.store.errors import UnknownError
 from fairway.store.names import checked_name
 from fairway.store.records import Agent, Worker
-from fairway.store.schema import agents, workers
 
 _NOTHING: Mapping[str, Any] = {}
 

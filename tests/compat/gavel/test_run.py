@@ -14,7 +14,7 @@ from benchmarks._recorded_runs import differences, recorded_jobs
 from fairway.cluster import Cluster
 from fairway.errors import InputError
 from fairway.jobs import Job
-from fairway.report.training_record import Outcome, TrainingRecord
+from fairway.report.training.record import Outcome, TrainingRecord
 from fairway.sim.profiling import Profiling
 from fairway.sim.submissions import Submission, TrainingOptions
 from fairway.sim.training import simulate_training

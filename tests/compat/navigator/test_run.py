@@ -7,7 +7,7 @@ import pytest
 
 from fairway.compat.navigator.run import is_compat, simulate_navigator
 from fairway.errors import InputError
-from fairway.report.serving_metrics import summarize_serving
+from fairway.report.serving.metrics import summarize_serving
 from fairway.sim.failures import Failure
 from fairway.sim.scenarios import SCENARIOS
 from fairway.sim.serving import ServingOptions

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, select
 
 from fairway.sim.replay import replay_decisions, replay_engine
 from fairway.store import Store
+from fairway.store.database.schema import attempts, held_workers, jobs, leases
 from fairway.store.records import Attempt, JobRecord, LeaseRecord
-from fairway.store.schema import attempts, held_workers, jobs, leases
 
 
 def everything(connection: Connection) -> tuple[list[JobRecord], list[LeaseRecord], list[Attempt]]:

@@ -9,7 +9,7 @@ import pytest
 
 from fairway import Cluster, Job, Problem, policy_of
 from fairway.allocate.policy import UndecidedError
-from fairway.live.training.decision_process import DecisionProcess
+from fairway.live.training.decision.process import DecisionProcess
 from fairway.live.training.settings import ControllerSettings
 
 MODULE = """

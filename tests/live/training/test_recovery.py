@@ -16,11 +16,11 @@ from fairway.live.backend.accelerators import Accelerator
 from fairway.live.training.places import Places, devices_of
 from fairway.live.training.recovery import cluster_of
 from fairway.store import Store
+from fairway.store.database.schema import jobs, leases
 from fairway.store.job_changes import request_cancel
 from fairway.store.journal import read_journal, trim_decisions
 from fairway.store.queries import job_history
 from fairway.store.records import Worker
-from fairway.store.schema import jobs, leases
 from fairway.store.states import JobState
 from fairway.store.workers import register_agent
 from tests.live.training.invariants import check_all_over, check_history, check_journal

@@ -19,7 +19,7 @@ from fairway.engine.training.what_if import snapshot
 from fairway.errors import InputError
 from fairway.jobs.description import job_of
 from fairway.live.training import loop
-from fairway.live.training.decision_process import FOR_QUESTIONS, FOR_ROUNDS, BudgetedPolicy, BusyError, DecisionProcess
+from fairway.live.training.decision.process import FOR_QUESTIONS, FOR_ROUNDS, BudgetedPolicy, BusyError, DecisionProcess
 from fairway.store.states import JobState
 from tests.live.training.endless_policy import CRASHING, ENDLESS, ENDLESS_ALONE, FAILING, EndlessPolicy
 from tests.live.training.invariants import check_journal

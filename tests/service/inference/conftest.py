@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from fairway.live.serving.supervise.supervisor import Supervisor
+from fairway.service.http.server import HttpServer
 from fairway.service.inference.app import create_inference_app
-from fairway.service.server import HttpServer
 
 _ROOT = Path(__file__).parents[3]
 TOKEN = "a-token-for-tests"

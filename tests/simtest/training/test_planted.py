@@ -16,7 +16,8 @@ from fairway.live.training.loop_state import State
 from fairway.simtest.plan import Plan, Step
 from fairway.simtest.runner import run_many, smallest
 from fairway.simtest.training.component import TRAINING
-from fairway.store import counters, sqlite, submissions
+from fairway.store import counters, submissions
+from fairway.store.database import sqlite
 
 
 def found(*generators: str, most: int, saying: str) -> None:

@@ -27,7 +27,7 @@ from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.options import text_of
 from fairway.profiles import ThroughputTable
-from fairway.report.training_record import Outcome, TrainingRecord
+from fairway.report.training.record import Outcome, TrainingRecord
 from fairway.sim.submissions import Progress, Submission, TrainingOptions
 from fairway.sim.training_recorder import JobRow, Recorder
 

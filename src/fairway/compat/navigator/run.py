@@ -38,7 +38,7 @@ from fairway.place.fleet import OUTSIDE
 from fairway.place.graph import TaskGraph
 from fairway.place.plan import Request
 from fairway.place.registry import placer_of
-from fairway.report.serving_record import RequestOutcome, ServingRecord
+from fairway.report.serving.record import RequestOutcome, ServingRecord
 from fairway.sim.arrivals import Arrivals
 from fairway.sim.scenario import Scenario
 from fairway.sim.serving import Progress, ServingOptions

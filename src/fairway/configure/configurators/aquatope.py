@@ -13,11 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from fairway.configure.application import Application
-from fairway.configure.bayesian import trained_plan
 from fairway.configure.configurator import TurnOrder
-from fairway.configure.exact_plan import cheapest_in_time
 from fairway.configure.platform import Platform
-from fairway.configure.static_plan import PlannedQueues, Samples, with_batches
+from fairway.configure.search.bayesian import trained_plan
+from fairway.configure.search.exact_plan import cheapest_in_time
+from fairway.configure.search.static_plan import PlannedQueues, Samples, with_batches
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,19 +16,19 @@ import numpy as np
 
 from fairway.configure.application import Application
 from fairway.configure.arrays import BoolArray
+from fairway.configure.budgets.margins import margin_of_noise, spread_of
+from fairway.configure.budgets.shares import Shares
 from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import MIG_SLICES, SMALLEST, Configuration
 from fairway.configure.configurator import TurnOrder
-from fairway.configure.esg_search import Form, search_group
-from fairway.configure.fallback import cheapest_configurations, fastest_configurations, is_lost
 from fairway.configure.fetches import Fetches
-from fairway.configure.front import first_configurations
-from fairway.configure.margins import margin_of_noise, spread_of
 from fairway.configure.platform import Platform
 from fairway.configure.profile import Profile
 from fairway.configure.queues import Candidates, Choice, Decision, Queue
-from fairway.configure.rollout import planned_ahead
-from fairway.configure.shares import Shares
+from fairway.configure.search.esg_search import Form, search_group
+from fairway.configure.search.fallback import cheapest_configurations, fastest_configurations, is_lost
+from fairway.configure.search.front import first_configurations
+from fairway.configure.search.rollout import planned_ahead
 from fairway.configure.tables import Tables
 from fairway.errors import InputError
 from fairway.made import made

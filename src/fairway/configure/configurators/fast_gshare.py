@@ -14,14 +14,14 @@ from typing import ClassVar
 import numpy as np
 
 from fairway.configure.application import Application
+from fairway.configure.budgets.shares import Shares
 from fairway.configure.capacity import Capacity
 from fairway.configure.configurator import TurnOrder
-from fairway.configure.fallback import fastest_configurations
 from fairway.configure.fetches import Fetches
-from fairway.configure.kernels import TOLERANCE
 from fairway.configure.platform import Platform
 from fairway.configure.queues import Candidates, Choice, Decision, Queue
-from fairway.configure.shares import Shares
+from fairway.configure.search.fallback import fastest_configurations
+from fairway.configure.search.kernels import TOLERANCE
 from fairway.configure.tables import Tables
 
 

@@ -15,17 +15,17 @@ from typing import ClassVar
 import numpy as np
 
 from fairway.configure.application import Application
+from fairway.configure.budgets.margins import DEVIATIONS, margin_of_noise, spread_of
+from fairway.configure.budgets.shares import Shares
 from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import Prices
 from fairway.configure.configurator import TurnOrder
-from fairway.configure.fallback import cheapest_configurations, fastest_configurations, is_lost
 from fairway.configure.fetches import Fetches
-from fairway.configure.front import first_configurations
-from fairway.configure.margins import DEVIATIONS, margin_of_noise, spread_of
 from fairway.configure.platform import Platform
 from fairway.configure.queues import Candidates, Decision, Kind, Queue
-from fairway.configure.rollout import UNLIMITED
-from fairway.configure.shares import Shares
+from fairway.configure.search.fallback import cheapest_configurations, fastest_configurations, is_lost
+from fairway.configure.search.front import first_configurations
+from fairway.configure.search.rollout import UNLIMITED
 from fairway.configure.tables import Tables
 from fairway.errors import InputError
 from fairway.made import made

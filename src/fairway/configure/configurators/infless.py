@@ -22,14 +22,14 @@ import numpy as np
 
 from fairway.configure.application import Application
 from fairway.configure.arrays import FloatArray, IntArray
+from fairway.configure.budgets.shares import Shares
 from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import Configuration
 from fairway.configure.configurator import TurnOrder
 from fairway.configure.fetches import Fetches
-from fairway.configure.kernels import TOLERANCE
 from fairway.configure.platform import Platform
 from fairway.configure.queues import Candidates, Choice, Decision, Kind, Queue, Wait
-from fairway.configure.shares import Shares
+from fairway.configure.search.kernels import TOLERANCE
 from fairway.configure.tables import Tables
 
 _LEAST_LEFT = 0.001

@@ -16,7 +16,7 @@ import numpy as np
 from fairway.configure.application import Application
 from fairway.configure.configurator import TurnOrder
 from fairway.configure.platform import Platform
-from fairway.configure.static_plan import Plan, PlannedQueues, Samples, replaced, steps, with_batches
+from fairway.configure.search.static_plan import Plan, PlannedQueues, Samples, replaced, steps, with_batches
 
 
 @dataclass(frozen=True, slots=True)

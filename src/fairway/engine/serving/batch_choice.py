@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fairway.configure.arrays import BoolArray
+from fairway.configure.budgets.margins import NoiseEstimate
 from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import Prices
-from fairway.configure.margins import NoiseEstimate
 from fairway.configure.queues import Candidates, Choice, Queue, Wait
 from fairway.engine.serving.stage_queues import StageQueue
 from fairway.engine.serving.warming import Warming

@@ -13,9 +13,9 @@ from collections.abc import Collection
 
 from fairway.configure.application import Application
 from fairway.configure.batch_sizes import BatchSize, batch_sizes
+from fairway.configure.budgets.shares import Shares
 from fairway.configure.configuration import Configuration
 from fairway.configure.profile import Profile
-from fairway.configure.shares import Shares
 from fairway.place.graph import TaskGraph
 from fairway.workflows import Stage
 

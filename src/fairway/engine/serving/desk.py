@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fairway.configure.application import Application
+from fairway.configure.budgets.margins import NoiseEstimate
 from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import Configuration
 from fairway.configure.configurator import Configurator
 from fairway.configure.fetches import Fetches
-from fairway.configure.margins import NoiseEstimate
 from fairway.configure.platform import Platform
 from fairway.configure.queues import Choice, Wait
 from fairway.configure.turns import Turns, recheck_pass, ring_pass, slack_pass

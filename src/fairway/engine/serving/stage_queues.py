@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fairway.configure.application import Application
+from fairway.configure.budgets.shares import Shares
 from fairway.configure.configurator import QueueConfigurator
-from fairway.configure.shares import Shares
 from fairway.engine.serving.flow import Flow
 from fairway.made import made
 from fairway.place.batch import NOWHERE

@@ -26,7 +26,7 @@ from fairway.engine.training.messages import (
 from fairway.live.backend.commands import EndRun, ExtendLeases, HandOverRun
 from fairway.live.training import ledger
 from fairway.live.training.engine_job import is_unknown
-from fairway.live.training.leases import LiveJob, LiveLease, Run
+from fairway.live.training.leases import LiveJob, LiveLease, LiveRun
 from fairway.live.training.start_command import start_of
 from fairway.store.leases import extend_leases, revoke_leases
 
@@ -146,7 +146,7 @@ def inherit(lease: LiveLease, old: LiveLease) -> None:
     """Let the one job of a lease go on under it as it ran under the old one, which still holds the workers."""
     (name,) = lease.grant.jobs
     run = old.runs[name]
-    lease.runs[name], lease.follows = Run((*run.known_as, lease.number), run.state), old.number
+    lease.runs[name], lease.follows = LiveRun((*run.known_as, lease.number), run.state), old.number
     run.state = "ended"
 
 

@@ -30,7 +30,7 @@ from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.protocol import Backend
 from fairway.live.backend.registry import backend_named
 from fairway.live.training.clock import Clock
-from fairway.live.training.decision_process import budgeted
+from fairway.live.training.decision.process import budgeted
 from fairway.live.training.inbox import Inbox
 from fairway.live.training.loop import Work
 from fairway.live.training.session import Surroundings

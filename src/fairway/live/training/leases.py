@@ -56,7 +56,7 @@ class LiveJob:
 
 
 @dataclass(slots=True)
-class Run:
+class LiveRun:
     """One job under one lease: `planned` until its processes run.
 
     `known_as` are the numbers of leases under which the backend may know it, the newest last: more than one where it
@@ -82,14 +82,14 @@ class LiveLease:
 
     grant: Grant
     revoked: bool = False
-    runs: dict[str, Run] = field(default_factory=dict)
+    runs: dict[str, LiveRun] = field(default_factory=dict)
     follows: int | None = None
     believed: tuple[float, ...] = ()
     recorded: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for job in self.grant.jobs:
-            self.runs.setdefault(job, Run((self.grant.lease,)))
+            self.runs.setdefault(job, LiveRun((self.grant.lease,)))
 
     @property
     def number(self) -> int:

@@ -18,10 +18,10 @@ from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.jobs.description import JobDescription, job_of
 from fairway.live.training import ledger
-from fairway.live.training.acceptance import Acceptance
 from fairway.live.training.commands import inherit, take_back
+from fairway.live.training.decision.acceptance import Acceptance
 from fairway.live.training.engine_job import deadline_on, described_rates, engine_job
-from fairway.live.training.leases import LiveJob, LiveLease, Run
+from fairway.live.training.leases import LiveJob, LiveLease, LiveRun
 from fairway.live.training.scheduler import LiveScheduler
 from fairway.live.training.standing import NEW, Standing
 from fairway.live.training.verdict import BACK_OFF
@@ -153,7 +153,7 @@ def _resume_lease(
     lease = LiveLease(grant, revoked=record.revoked_at is not None)
     for job in record.jobs:
         runs = record.held and states.get(job) in HOLDING
-        lease.runs[job] = Run((record.number,), "running" if runs else "planned")
+        lease.runs[job] = LiveRun((record.number,), "running" if runs else "planned")
     before = [] if record.restart or record.held else scheduler.leases.of_job(record.jobs[0])
     scheduler.leases.add(lease)
     if before:

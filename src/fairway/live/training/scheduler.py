@@ -44,10 +44,10 @@ from fairway.live.training import ledger, measurements
 from fairway.live.training.beliefs import Beliefs
 from fairway.live.training.clock import Clock
 from fairway.live.training.commands import ask_to_end, follow, take_back
+from fairway.live.training.decision.suspects import Suspects
 from fairway.live.training.leases import Leases, LiveJob
 from fairway.live.training.standing import standing_document
 from fairway.live.training.statistics import Statistics
-from fairway.live.training.suspects import Suspects
 from fairway.profiles.tables import ThroughputTable
 from fairway.store.decisions import decision_document
 from fairway.store.job_changes import explain_jobs

@@ -28,8 +28,8 @@ from fairway.live.backend.answers import CommandAnswer, SupersededError
 from fairway.live.backend.commands import EndRun, ForgetRun, HandOverRun, RetireJob, RunCommand, StartRun
 from fairway.live.backend.status import BackendStatus
 from fairway.live.training import ledger, reports
-from fairway.live.training.acceptance import Acceptance
 from fairway.live.training.clock import Clock
+from fairway.live.training.decision.acceptance import Acceptance
 from fairway.live.training.engine_job import described_rates, engine_job
 from fairway.live.training.leases import LiveJob
 from fairway.live.training.places import Places, devices_of

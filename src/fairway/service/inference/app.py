@@ -22,11 +22,11 @@ from fairway.live.serving.clients.async_client import AsyncServingClient
 from fairway.live.serving.clients.client_protocol import NoWorkerAnswersError, RequestFailedError
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.live.serving.supervise.supervisor import Supervisor, tallies
+from fairway.service.http.problems import ProblemError, handle_problems
 from fairway.service.inference.metrics import exposition
 from fairway.service.inference.payload import json_of, response_of
 from fairway.service.inference.request import header_parameters, request_of
 from fairway.service.inference.token import TokenRequired
-from fairway.service.problems import ProblemError, handle_problems
 
 _STATUS = {"failed": 500, "late": 504, "hopeless": 503, "busy": 429, "unplaceable": 503}
 _LINES = "application/x-ndjson"

@@ -18,8 +18,8 @@ from starlette.responses import Response
 
 from fairway.errors import InputError
 from fairway.live.serving.application.definition import ServedWorkflow
-from fairway.service.documents_in import JSON, looks_like_json, read_body
-from fairway.service.problems import ProblemError
+from fairway.service.http.documents_in import JSON, looks_like_json, read_body
+from fairway.service.http.problems import ProblemError
 
 T = TypeVar("T")
 

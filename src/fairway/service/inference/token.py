@@ -7,7 +7,7 @@ import hmac
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from fairway.service.problems import answer
+from fairway.service.http.problems import answer
 
 
 class TokenRequired:

@@ -38,7 +38,8 @@ from fairway.simtest.training.network import Network
 from fairway.simtest.training.promises import Promises
 from fairway.simtest.training.sqlite_disk import SqliteDisk, shim
 from fairway.simtest.virtual_loop import ProcessKilledError, Timeline, VirtualProcess
-from fairway.store import open_store, sqlite, sqlite_files
+from fairway.store import open_store
+from fairway.store.database import sqlite, sqlite_files
 from fairway.store.errors import StoreError
 
 TODAY = 1_800_000_000.0

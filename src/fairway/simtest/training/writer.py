@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine
 
 from fairway.simtest.virtual_loop import ProcessKilledError, VirtualProcess
-from fairway.store.sqlite_files import StoreFiles
-from fairway.store.writer import GroupWriter
+from fairway.store.database.sqlite_files import StoreFiles
+from fairway.store.database.writer import GroupWriter
 
 T = TypeVar("T")
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fairway.configure.algorithms import configure
 from fairway.configure.application import Application
 from fairway.configure.configuration import SECONDS_PER_HOUR, Prices
 from fairway.configure.platform import Platform
 from fairway.configure.problem import ConfigurationProblem
+from fairway.configure.search.algorithms import configure
 from fairway.errors import InputError
 from fairway.links import NO_TRANSFERS
 from fairway.live.serving.application.configurations import configured

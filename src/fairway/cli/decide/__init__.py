@@ -1,0 +1,1 @@
+"""Commands that make one decision of one floor, from a problem file."""

@@ -1,0 +1,1 @@
+"""Screens that show a running system again and again."""

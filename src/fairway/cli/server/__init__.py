@@ -1,0 +1,1 @@
+"""The commands that run a server on this machine: `fairway up` and `fairway serve`."""

@@ -1,0 +1,1 @@
+"""Which part of a request's time each stage gets: by dominators, with a margin for noise."""

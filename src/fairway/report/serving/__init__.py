@@ -1,0 +1,1 @@
+"""Runs of requests: their record, numbers, tables, charts and page."""

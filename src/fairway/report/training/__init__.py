@@ -1,0 +1,1 @@
+"""Runs of training jobs: their record, numbers, tables, charts and page."""

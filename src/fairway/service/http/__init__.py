@@ -1,0 +1,1 @@
+"""The HTTP server under the REST API: connections, bodies, problems as answers."""

@@ -1,0 +1,56 @@
+"""Teams with their weights, in words and from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairway.cli.server.teams import read_teams
+from fairway.errors import InputError
+from fairway.jobs import Entity
+
+
+def test_in_words() -> None:
+    assert read_teams("vision=2, speech = 0.5:fifo") == {"vision": Entity(2.0), "speech": Entity(0.5, "fifo")}
+
+
+def test_from_a_file_with_teams_of_teams(tmp_path: Path) -> None:
+    file = tmp_path / "teams.yaml"
+    file.write_text("teams:\n  all: {}\n  vision: {weight: 3, parent: all}\n  speech: {parent: all, policy: fifo}\n")
+    assert read_teams(str(file)) == {
+        "all": Entity(),
+        "vision": Entity(3.0, "fairness", "all"),
+        "speech": Entity(1.0, "fifo", "all"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("teams: {a: {weight: 0}}", "teams.a.weight: 0 given, expected a number above 0"),
+        ("teams: {a: {wait: 1}}", "teams.a.wait: no such field"),
+        ("teams: {a: {parent: b}}", "teams.a.parent: no team 'b'"),
+        ("teams: {a: {parent: b}, b: {parent: a}}", "teams.a.parent: goes round in a circle"),
+        ("teams: {a: {parent: a}}", "teams.a.parent: goes round in a circle"),
+        ("vision: 2", "teams: missing, expected teams by name"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "teams.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_teams(str(file))
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(str(file))
+
+
+@pytest.mark.parametrize("text", ["vision=0", "vision=x", "a=1,a=2", "vision=1:lifo"])
+def test_words_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--teams: "):
+        read_teams(text)
+
+
+def test_neither_words_nor_a_file_is_refused() -> None:
+    with pytest.raises(InputError, match="vision: cannot be read: No such file"):
+        read_teams("vision")
