@@ -30,6 +30,7 @@ def test_names_and_options_of_policies_are_completed() -> None:
     assert completion.policies("makespan:a") == ["makespan:agnostic"]
     assert completion.policies("makespan:agnostic,") == [
         "makespan:agnostic,space-sharing",
+        "makespan:agnostic,bare",
         "makespan:agnostic,reference=",
     ]
     assert completion.policies("nosuch:") == []

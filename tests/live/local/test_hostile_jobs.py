@@ -26,7 +26,7 @@ WAYS = {
     "a FIFO": f"mkfifo {PROGRESS}",
     "a directory": f"mkdir {PROGRESS}",
     "a symbolic link": f"ln -s /dev/zero {PROGRESS}",
-    "larger than": f"head -c 200000 /dev/zero | tr '\\0' '[' > {PROGRESS}",
+    "larger than": f"head -c 200000 /dev/zero | tr '\\0' '[' > {PROGRESS}.new; mv {PROGRESS}.new {PROGRESS}",
     "brackets": f"head -c 60000 /dev/zero | tr '\\0' '[' > {PROGRESS}",
 }
 
@@ -93,8 +93,8 @@ REPLACED = {
 def test_a_log_that_was_replaced_is_neither_written_nor_read_and_costs_its_job_alone(kind: str, tmp_path: Path) -> None:
     async def check() -> None:
         async with Machine(tmp_path) as machine:
-            await machine.start(run="echo first")
-            assert (await machine.ended()).kind == "finished"
+            await machine.start(run="echo first; exit 3")
+            assert (await machine.ended()).kind == "failed"
             path = log_path(machine.directory, "job", 0)
             path.unlink()
             REPLACED[kind](path)

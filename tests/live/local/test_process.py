@@ -95,7 +95,7 @@ def test_the_log_is_continued_by_the_next_attempt(tmp_path: Path) -> None:
     async def check() -> None:
         async with Machine(tmp_path) as machine:
             for attempt in (1, 2):
-                await machine.start(lease=attempt, attempt=attempt, run="echo $FAIRWAY_ATTEMPT")
+                await machine.start(lease=attempt, attempt=attempt, run="echo $FAIRWAY_ATTEMPT; exit 3")
                 await machine.ended(lease=attempt)
             assert [line[:28] for line in machine.log().splitlines()] == [
                 "=== fairway: attempt 1 of jo",

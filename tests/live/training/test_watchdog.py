@@ -11,8 +11,6 @@ from threading import Thread
 
 import pytest
 
-from fairway.allocate import registry
-from fairway.allocate.policies import POLICIES
 from fairway.allocate.policy import UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.engine.training.what_if import snapshot
@@ -31,9 +29,9 @@ BUDGET = 1.0
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    monkeypatch.setattr(registry, "POLICIES", {**POLICIES, "endless": EndlessPolicy})
-    return Site(tmp_path, emulate="v100=2", policy="endless", round_seconds=0.3, decision_seconds=BUDGET)
+def site(tmp_path: Path) -> Site:
+    policy = "tests.live.training.endless_policy:EndlessPolicy"
+    return Site(tmp_path, emulate="v100=2", policy=policy, round_seconds=0.3, decision_seconds=BUDGET)
 
 
 def problem(*weights: float) -> Problem:

@@ -49,9 +49,6 @@ _LOOK_SECONDS = 0.25
 _SAVE_SECONDS = 1.0
 """How long what is not urgent waits, so that much is written down at once."""
 
-_OVERDUE_SECONDS = 10.0
-"""How much longer than a job was given to save and stop its keeper may take, before both are killed."""
-
 _LOG = logging.getLogger(__name__)
 
 
@@ -251,9 +248,10 @@ class RunTable:
         for run in list(self.state.runs):
             if run.state in {RunState.STARTING, RunState.RUNNING, RunState.ENDING}:
                 self._look_after(run)
-            expires = run.expires and run.state in {RunState.WAITING, RunState.STARTING, RunState.RUNNING}
-            if expires and (ends := self._watch(run).ends) is not None and self._clock.monotonic() >= ends:
-                self._end(EndRun(run.lease, run.job))
+            if run.expires and run.state in {RunState.WAITING, RunState.STARTING, RunState.RUNNING}:
+                ends = self._watch(run).ends
+                if ends is not None and self._clock.monotonic() >= ends:
+                    self._end(EndRun(run.lease, run.job))
         self._launch(self._those_that_can())
         if self._unsaved_since is not None and self._clock.monotonic() - self._unsaved_since >= _SAVE_SECONDS:
             self._save_synced()
@@ -330,7 +328,7 @@ class RunTable:
                 with suppress(UntrustedFileError):  # which its outcome tells
                     for report in watch.progress(run, self._clock.time()):
                         self._emit(report)
-        overdue = self._is_overdue(run, watch)
+        overdue = run.state is RunState.ENDING and watch.is_overdue(self._clock.monotonic())
         if ended is not None and not overdue:
             # A job of the same user can have written it; that the keeper and all processes are gone, it cannot.
             if not keepers.is_alive(watch.files) and self._containment.group_of(run.directory).kill():
@@ -341,16 +339,6 @@ class RunTable:
                 return
             self._conclude(run, outcome_of(watch.files, len(run.workers)))
 
-    def _is_overdue(self, run: RunRecord, watch: RunWatch) -> bool:
-        """Whether the keeper was asked to end the run and has not, by far: it was stopped, or hangs."""
-        if run.state is not RunState.ENDING:
-            return False
-        now, order = self._clock.monotonic(), watch.files.order() if watch.overdue_at is None else None
-        if watch.overdue_at is None:
-            seconds = 0.0 if order is None else order.checkpoint_seconds + order.grace_seconds
-            watch.overdue_at = now + seconds + _OVERDUE_SECONDS
-        return now >= watch.overdue_at
-
     def _look_for_keeper(self, run: RunRecord, watch: RunWatch) -> None:
         """No keeper has claimed the run: set one on it, or conclude that it cannot start."""
         if watch.spawned is None or (isinstance(watch.spawned, Forked) and watch.spawned.lost):
@@ -359,16 +347,15 @@ class RunTable:
             self._conclude(run, outcome_of(watch.files, len(run.workers)))
 
     def _conclude(self, run: RunRecord, outcome: RunOutcome) -> None:
-        run.state, run.outcome = (
-            RunState.ENDED,
-            outcome if outcome.ended else replace(outcome, ended=self._clock.time()),
-        )
+        outcome = outcome if outcome.ended is not None else replace(outcome, ended=self._clock.time())
+        run.state, run.outcome = RunState.ENDED, outcome
         if outcome.kind in {OutcomeKind.FINISHED, OutcomeKind.FAILED, OutcomeKind.FAILED_TO_START}:
             self._call_off(run.job)
         self._save_soon()
-        if (watch := self._watches.pop(run.directory, None)) is not None and watch.spawned is not None:
+        watch = self._watches.pop(run.directory, None)
+        if watch is not None and watch.spawned is not None:
             self._gone.append(watch.spawned)
-        self._emit(RunEnded(run.lease, run.job, self._clock.time(), run.outcome))
+        self._emit(RunEnded(run.lease, run.job, self._clock.time(), outcome))
         _LOG.info("job %s, lease %d: %s %s", run.job, run.lease, outcome.kind, outcome.reason)
 
     def _call_off(self, job: str) -> None:
@@ -403,7 +390,8 @@ class RunTable:
     def _rewrite(self, run: RunRecord, **changes: Any) -> None:
         """Change the lease as the job sees it."""
         files = self._watch(run).files
-        if (lease := files.lease()) is not None:
+        lease = files.lease()
+        if lease is not None:
             files.write_lease(replace(lease, **changes))
 
     def _watch(self, run: RunRecord) -> RunWatch:

@@ -12,6 +12,9 @@ from fairway.live.local.keepers import Spawned
 from fairway.live.local.outcomes import checkpoint_step
 from fairway.live.local.run_files import RunFiles
 
+_OVERDUE_SECONDS = 10.0
+"""How much longer than a job was given to save and stop its keeper may take, before both are killed."""
+
 
 @dataclass(slots=True)
 class RunWatch:
@@ -47,6 +50,14 @@ class RunWatch:
         if steps != self.steps or rate != self.steps_per_second:
             self.steps, self.steps_per_second = steps, rate
             yield RunProgressed(run.lease, run.job, now, steps, rate, saved)
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether the keeper, which is to end the run since this was first asked, is late by far: stopped, or stuck."""
+        if self.overdue_at is None:
+            order = self.files.order()
+            seconds = 0.0 if order is None else order.checkpoint_seconds + order.grace_seconds
+            self.overdue_at = now + seconds + _OVERDUE_SECONDS
+        return now >= self.overdue_at
 
     @property
     def wants_to_save(self) -> bool:
