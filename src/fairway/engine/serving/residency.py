@@ -28,6 +28,9 @@ from fairway.place.memory import DeviceMemory
 from fairway.place.placer import WorkerRules
 from fairway.place.state import StateTable
 
+EPOCH_BITS = 40
+"""Numbers that an engine gives begin with the epoch of its process, above so many bits: no life uses one of another."""
+
 
 class Residency(ABC):
     """A worker's memory and the copies under way. Commands go to `out`; `now` is the time of what is happening.
@@ -79,7 +82,7 @@ class Residency(ABC):
         self._fetch_seconds = table.fetch_seconds
         self._copies: dict[int, tuple[int, float]] = {}  # by number, the model of a copy and when it should end
         self._copied_until = -math.inf
-        self._numbers = epoch << 40
+        self._numbers = epoch << EPOCH_BITS
         self._reports_copies = reports_copies
         self._keep_alive_seconds = keep_alive_seconds
         self._warmed: dict[int, int] = {}  # by model, the number of the last `Warm` message

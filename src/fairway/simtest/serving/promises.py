@@ -112,7 +112,7 @@ def _may_fail(record: Record, asked: Asked, ended_at: float) -> bool:
             return (
                 len(statuses) >= needed
                 or any(kind in _STOPPING or kind in _REMOVING for kind in during)
-                or before.count("harm-load-raise") >= _LOAD_TRIES
+                or sum(kind.startswith("harm-load-raise") for kind in before) >= _LOAD_TRIES
             )
         case "unplaceable":
             all_gone = any(asked.at <= at <= ended_at for at in record.all_gone_at)

@@ -52,6 +52,7 @@ def _play(world: World, plan: Plan) -> None:
             world.timeline.at(step.at, clients.act, step)
     last = max((step.at for step in plan.steps), default=0.0) + _MEND_AFTER_SECONDS
     world.timeline.at(last, mend, world)
+    world.timeline.at(last, clients.undrain)
     world.timeline.run_until(last)
     while not world.promises.violations and world.timeline.now < last + _BOUND_SECONDS:
         world.timeline.run_until(world.timeline.now + _LOOK_SECONDS)
@@ -98,6 +99,7 @@ class Clients:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._drained: dict[tuple[str, int], bool] = {}
 
     def act(self, step: Step) -> None:
         """Do what a step of the workload says."""
@@ -109,7 +111,9 @@ class Clients:
             case "cancel":
                 self._world.timeline.at(self._world.timeline.now, self._cancel, step.arguments["key"])
             case "drain":
-                self._drain(step.arguments["workers"], on=step.arguments["on"])
+                self._want_drained(
+                    [(kind, number) for kind, number in step.arguments["workers"]], on=step.arguments["on"]
+                )
             case _:
                 raise ValueError(f"step '{step.what}' given, expected submit, cancel or drain")
 
@@ -159,21 +163,30 @@ class Clients:
         _in(controller.process, ask)
         world.timeline.at(world.timeline.now + _ASK_AGAIN_SECONDS, look)
 
-    def _drain(self, workers: list[Any], *, on: bool) -> None:
-        controller = self._world.controller
+    def undrain(self) -> None:
+        """Let all workers be used again that are not."""
+        self._want_drained([worker for worker, on in self._drained.items() if on], on=False)
+
+    def _want_drained(self, workers: list[tuple[str, int]], *, on: bool) -> None:
+        self._drained |= dict.fromkeys(workers, on)
+        self._drain(workers, on)
+
+    def _drain(self, workers: list[tuple[str, int]], on: bool) -> None:
+        """Ask until it is done, for the workers of which the last wish is still this one."""
+        workers = [worker for worker in workers if self._drained[worker] is on]
+        if not workers:
+            return
+        timeline, controller = self._world.timeline, self._world.controller
         if controller is None or not controller.ready:
-            self._world.timeline.at(self._world.timeline.now + _ASK_AGAIN_SECONDS, self._drain_again, workers, on)
+            timeline.at(timeline.now + _ASK_AGAIN_SECONDS, self._drain, workers, on)
             return
         with controller.process.running():
-            done = controller.drain([(kind, number) for kind, number in workers], on=on)
-        self._world.timeline.at(self._world.timeline.now + _ASK_AGAIN_SECONDS, self._look_at_drain, done, workers, on)
+            done = controller.drain(workers, on=on)
+        timeline.at(timeline.now + _ASK_AGAIN_SECONDS, self._look_at_drain, done, workers, on)
 
-    def _drain_again(self, workers: list[Any], on: bool) -> None:
-        self._drain(workers, on=on)
-
-    def _look_at_drain(self, done: Any, workers: list[Any], on: bool) -> None:
+    def _look_at_drain(self, done: Any, workers: list[tuple[str, int]], on: bool) -> None:
         if not done.done() or done.exception() is not None:
-            self._drain(workers, on=on)
+            self._drain(workers, on)
 
 
 def _in(process: Any, ask: Any) -> None:

@@ -41,6 +41,16 @@ def test_a_process_knows_its_own_life() -> None:
     assert not lives.is_early(lives.first_key)
     assert not lives.is_over(lives.first_key)
     assert lives.is_over(Lives(_settings(has_planner=False), 2, 4).first_key)
+    assert [lives.has_ended(2, epoch) for epoch in (4, 5, 6)] == [True, False, False]
+
+
+def test_a_life_of_another_process_has_ended_once_its_loss_or_a_later_life_is_known() -> None:
+    lives = Lives(_settings(has_planner=False), 0, 0)
+    assert not lives.has_ended(1, 0)
+    lives.lost(1, 0)
+    assert [lives.has_ended(1, epoch) for epoch in (0, 1)] == [True, False]
+    lives.joined(1, 2)
+    assert [lives.has_ended(1, epoch) for epoch in (1, 2)] == [True, False]
 
 
 @pytest.mark.parametrize(("number", "epoch"), [(3, 0), ("a", 0), ({}, 0), (0, "b"), (True, 0)])

@@ -57,7 +57,10 @@ class Lives:
 
     def is_over(self, key: int) -> bool:
         """Whether the process that has received a request is known to be gone."""
-        number, epoch = self._received_by(key)
+        return self.has_ended(*self._received_by(key))
+
+    def has_ended(self, number: int, epoch: int) -> bool:
+        """Whether a life of a process is known to be over."""
         return epoch <= self._over.get(number, -1) or epoch < self._there.get(number, 0)
 
     def is_early(self, key: int) -> bool:

@@ -45,6 +45,7 @@ from fairway.engine.serving.messages import (
     Send,
     TimePassed,
 )
+from fairway.engine.serving.residency import EPOCH_BITS
 from fairway.engine.serving.schedule import schedule_of
 from fairway.live.serving.runtime.batch_messages import BatchMessages
 from fairway.live.serving.runtime.client_requests import ClientRequests
@@ -236,6 +237,8 @@ class ServingWorker:
     def _take(self, sender: Address, message: Message | None) -> None:
         """Take in a message, or that its sender is gone; a sender of nonsense is let go."""
         if message is None:
+            if isinstance(sender, int):
+                self._board.line_ended(sender)
             self._clients.client_left(sender)
             return
         try:
@@ -275,7 +278,7 @@ class ServingWorker:
 
     def _row_came(self, _: Address, content: Any) -> None:
         event = self._board.received(content)
-        if event is not None:
+        if event is not None and not self._lives.has_ended(event.worker, event.sequence >> EPOCH_BITS):
             self._tell(event)
         if self._plans and content[0] == "present":
             self._greet(content[1])

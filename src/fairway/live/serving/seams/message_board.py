@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from fairway.engine.serving.messages import Event, PeerLoad, PeerModels, PublishLoad, PublishModels
+from fairway.engine.serving.messages import PeerLoad, PeerModels, PublishLoad, PublishModels
 from fairway.live.serving.seams.state_board import RowTable
 from fairway.live.serving.seams.transport import Message, Transport, WireError
 
@@ -75,7 +75,14 @@ class MessageBoard:
         """A reader is gone."""
         self._readers.pop(worker, None)
 
-    def received(self, content: Sequence[Any]) -> Event | None:
+    def line_ended(self, worker: int) -> None:
+        """Push the whole row again; a reader that is gone is then noticed by the way."""
+        if worker != self._number:
+            self._readers[worker] = None
+            self._pushed = (None, None)
+            self.due = self._pushed_at + self._period
+
+    def received(self, content: Sequence[Any]) -> PeerLoad | PeerModels | None:
         """What another process says of its row, or asks for; what the supervisor says of others."""
         match content:
             case ("load", int(worker), int(sequence), float(queued), float(busy_until)) if self._is_peer(worker):

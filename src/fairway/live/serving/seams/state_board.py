@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fairway.engine.serving.messages import Event, PublishLoad, PublishModels
+from fairway.engine.serving.messages import PeerLoad, PeerModels, PublishLoad, PublishModels
 from fairway.live.serving.seams.transport import Message, Transport, WireError
 from fairway.place.arrays import BoolArray
 from fairway.place.fleet import Fleet
@@ -65,7 +65,11 @@ class StateBoard(Protocol):
         """Another worker is gone: it reads no rows any more."""
         ...
 
-    def received(self, content: Sequence[Any]) -> Event | None:
+    def line_ended(self, worker: int) -> None:
+        """The line to another worker has ended, which may be there all the same: what was under way may be lost."""
+        ...
+
+    def received(self, content: Sequence[Any]) -> PeerLoad | PeerModels | None:
         """What the message ("row", content) says, for the engine if it concerns that; `WireError` if it is nonsense."""
         ...
 
@@ -196,6 +200,9 @@ class SharedBoard:
     def peer_lost(self, worker: int) -> None:
         """Its row says so."""
 
-    def received(self, content: Sequence[Any]) -> Event | None:
+    def line_ended(self, worker: int) -> None:
+        """Rows need no line."""
+
+    def received(self, content: Sequence[Any]) -> PeerLoad | PeerModels | None:
         """No row comes as a message."""
         raise WireError(f"a row as a message given ({str(content)[:40]}), where rows are in shared memory")
