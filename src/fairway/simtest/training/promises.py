@@ -131,9 +131,9 @@ class Promises:
             known.harm += 1
 
     def exit_written(self, job: str) -> None:
-        """How a run ended that came to its end is on the disk."""
+        """How a run ended that came to its end is on the disk; one that is hostile may have failed all the same."""
         known = self._job(job)
-        known.exit_known |= known.ended_well
+        known.exit_known |= known.ended_well and known.retries < math.inf
 
     def harmed(self, job: str | None = None) -> None:
         """Something was done to a job (or to all) for which the system may take it for failed."""
