@@ -7,8 +7,8 @@ import pytest
 
 from fairway.simtest.serving.component import SERVING
 
-HISTORIES = 217
-"""Of each generator, in each of two tests: 1,302 histories in all."""
+HISTORIES = 300
+"""Of each generator, in each of two tests: 1,800 histories in all."""
 
 
 @pytest.mark.parametrize("first", [0, HISTORIES])

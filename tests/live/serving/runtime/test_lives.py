@@ -22,15 +22,22 @@ def test_requests_of_a_life_count_from_the_news_that_it_is_there_until_its_loss(
     lives = Lives(settings, 1, 0)
     first, second = (Lives(settings, number, epoch).first_key + 7 for epoch in (0, 1))
 
+    def there(epoch: int) -> None:
+        if has_planner:
+            lives.joined(number, epoch)  # which alone says nothing of a planner
+            assert lives.is_greeted_by(OUTSIDE, epoch)
+        else:
+            lives.joined(number, epoch)
+
     def states() -> list[tuple[bool, bool]]:
         return [(lives.is_over(key), lives.is_early(key)) for key in (first, second)]
 
     assert states() == [(False, True), (False, True)]
-    lives.joined(number, 0)
+    there(0)
     assert states() == [(False, False), (False, True)]
     lives.lost(number, 0)
     assert states() == [(True, False), (False, True)]
-    lives.joined(number, 1)
+    there(1)
     assert states() == [(True, False), (False, False)]
     lives.lost(number, 1)
     assert states() == [(True, False), (True, False)]

@@ -36,9 +36,10 @@ class Lives:
         return planner if planner is not None and engine == OUTSIDE else engine
 
     def joined(self, number: Any, epoch: Any) -> None:
-        """A process is there."""
+        """A process is there; a planner counts from its greeting on, which clears away what the one before left."""
         self.check(number, epoch)
-        self._there[number] = epoch
+        if number != self._settings.planner:
+            self._there[number] = epoch
 
     def lost(self, number: Any, epoch: Any) -> None:
         """A process is gone."""
@@ -53,6 +54,7 @@ class Lives:
             return False
         if epoch:
             self.lost(number, epoch - 1)
+        self._there[number] = epoch
         return True
 
     def is_over(self, key: int) -> bool:

@@ -289,7 +289,7 @@ class ServingWorker:
             if worker not in self._greeted and self.transport.send(worker, ("planner", self._lives.epoch)):
                 self._greeted.add(worker)
 
-    def _planner_greets(self, _: Address, epoch: int) -> None:
+    def _planner_greets(self, sender: Address, epoch: int) -> None:
         """A planner is there: nothing of the one before counts any more, nor what was handed over to it."""
         if not self._lives.is_greeted_by(OUTSIDE, epoch):
             return
@@ -298,6 +298,7 @@ class ServingWorker:
         self._tell(PeerJoined(OUTSIDE))
         copies = tuple(tuple(each) for each in self.engine.copies())
         self.transport.send(self._lives.number_of(OUTSIDE), ("ready", self.number, copies))
+        self._take_early(sender)
 
     def _worker_is_ready(self, _: Address, worker: int, copies: Any) -> None:
         if worker in self._greeted:
@@ -336,6 +337,10 @@ class ServingWorker:
         """The supervisor says which processes are there."""
         for worker, epoch in lives:
             self._lives.joined(worker, epoch)
+        self._take_early(sender)
+
+    def _take_early(self, sender: Address) -> None:
+        """Take in what has come before the news of the process that it is about."""
         for content in self._peers.early():
             self._peer_says(sender, *content)
 
