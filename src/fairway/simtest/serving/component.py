@@ -19,7 +19,7 @@ from fairway.simtest.serving.application import Scene, on_scene
 from fairway.simtest.serving.clients import SimulatedClient
 from fairway.simtest.serving.faults import Faults
 from fairway.simtest.serving.generators import GENERATORS
-from fairway.simtest.serving.promises import MOST_SECONDS, Record, broken
+from fairway.simtest.serving.promises import Record, broken
 from fairway.simtest.serving.quiet import left_in_memory, left_over
 from fairway.simtest.serving.settings import settings_of
 
@@ -97,7 +97,7 @@ class _History:
         last = max((step.at for step in plan.steps), default=0.0)
         time.advance(last + 1e-6)
         self._faults.end()
-        time.advance(MOST_SECONDS + 1.0, self._has_all_outcomes)
+        time.advance(self._record.most_seconds + 1.0, self._has_all_outcomes)
         if not self._has_all_outcomes():
             return
         wrong = ["nothing was looked at"]

@@ -15,6 +15,9 @@ from typing import Any
 MOST_SECONDS = 75.0
 """So long after the last fault at the latest, or after it was asked, a request has its outcome."""
 
+_HARM_SECONDS = 3.0
+"""So much longer for each request that does harm: it may hold a worker for its limit, and the worker may start anew."""
+
 _KILLED = "-9"
 _KILLED_DEATHS, _OWN_DEATHS, _SET_ASIDE_DEATHS = 3, 2, 2
 _LOAD_TRIES = 3
@@ -60,6 +63,11 @@ class Record:
     last_fault_at: float = 0.0
     all_gone_at: list[float] = field(default_factory=list)
 
+    @property
+    def most_seconds(self) -> float:
+        """How long after the last fault a request may take to its outcome, with so many that do harm."""
+        return MOST_SECONDS + _HARM_SECONDS * sum(bool(asked.harm) for asked in self.requests.values())
+
     def heard(self, worker: str, client: str, name: Any, *, ask: bool) -> None:
         """A client has asked, or a worker has said the last word about a request."""
         counts = self.said.setdefault((worker, client, name), [0, 0])
@@ -82,7 +90,7 @@ def _outcome(record: Record, asked: Asked) -> Iterator[str]:
         yield f"{asked} has no outcome"
         return
     late = asked.ended_at - max(record.last_fault_at, asked.at)
-    if late > MOST_SECONDS:
+    if late > record.most_seconds:
         yield f"{asked} has its outcome {late:.1f} s after the last fault"
     if asked.code is None:
         if asked.harm not in {"", "slow"}:
