@@ -28,7 +28,7 @@ def a_socket(path: Path) -> None:
 KINDS = {
     "a FIFO": os.mkfifo,
     "a directory": Path.mkdir,
-    "a symbolic link": lambda path: path.symlink_to("/etc/passwd"),
+    "a symbolic link": lambda path: path.symlink_to(path.with_name("elsewhere")),
     "a socket": a_socket,
 }
 

@@ -82,11 +82,12 @@ def test_counts_and_rates_out_of_range_are_passed_over(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
-REPLACED = {
-    "a FIFO": os.mkfifo,
-    "a directory": Path.mkdir,
-    "a symbolic link": lambda path: path.symlink_to("/etc/passwd"),
-}
+def _linked(path: Path) -> None:
+    path.with_name("elsewhere").write_text("of another")
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+REPLACED = {"a FIFO": os.mkfifo, "a directory": Path.mkdir, "a symbolic link": _linked}
 
 
 @pytest.mark.parametrize("kind", REPLACED)
@@ -106,6 +107,8 @@ def test_a_log_that_was_replaced_is_neither_written_nor_read_and_costs_its_job_a
             assert f"rank-0.log is {kind}" in block.content.decode()
             assert len(block.content) == block.size
             assert read_log(path, block.size, 1000).content == b""
+            if path.is_symlink():
+                assert path.read_text() == "of another"
             await machine.start("next", 3, run="echo here")
             assert (await machine.ended("next")).kind == "finished"
 

@@ -154,6 +154,7 @@ def _corrupt(world: World, arguments: Mapping[str, Any]) -> None:
         path = channels[arguments["which"] % len(channels)]
         world.happened("file-corrupted")
         world.promises.harmed(path.parent.name.split("-", 1)[1])
+        path.unlink()  # it may be a link by now, and what it leads to is not to be written
         path.write_bytes((b"", b"{", b"\0" * 64, b'{"rank": 0, "step": 1e999}', b"[" * 500)[arguments["how"] % 5])
 
 

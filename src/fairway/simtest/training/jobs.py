@@ -151,6 +151,6 @@ class SimulatedJob:
                         path.write_bytes(b"[" + b" " * 70_000 + b"]")
                     case "nested":
                         path.write_text("[" * 2000)
-                    case "linked":
+                    case "linked":  # to nothing of the machine's own: a fault that follows must not write there
                         path.unlink(missing_ok=True)
-                        path.symlink_to("/etc/passwd")
+                        path.symlink_to(self.files.channel.directory / "elsewhere")
