@@ -9,20 +9,28 @@ from __future__ import annotations
 
 import logging
 import os
-import selectors
+import select
 import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from fairway.live.serving.local.channel import Channel, accept, connect, listen
 from fairway.live.serving.seams.transport import Address, Arrival, Message, WireError
 
 _LOG = logging.getLogger(__name__)
 
-_READ, _BOTH = selectors.EVENT_READ, selectors.EVENT_READ | selectors.EVENT_WRITE
+_READ, _BOTH = select.EPOLLIN, select.EPOLLIN | select.EPOLLOUT
+
+
+class _Heeded(NamedTuple):
+    """What to do when a descriptor is ready, and how to close it."""
+
+    when_ready: Callable[[int], object]
+    close: Callable[[], object]
 
 
 class UnixTransport:
@@ -30,7 +38,8 @@ class UnixTransport:
 
     def __init__(self, number: int, socket_of: Callable[[int], Path]) -> None:
         self._number, self._socket_of = number, socket_of
-        self._selector = selectors.DefaultSelector()
+        self._polls = select.epoll()
+        self._heeded: dict[int, _Heeded] = {}
         self._peers: dict[int, Channel] = {}
         self._arrived: list[Arrival] = []
         self._wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -49,8 +58,7 @@ class UnixTransport:
         if self._listening is None or _inode(path) == self._inode:
             return
         _LOG.warning("%s was removed; it is made anew", path)
-        self._selector.unregister(self._listening)
-        self._listening.close()
+        self._drop(self._listening.fileno())
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.listen()
 
@@ -73,7 +81,7 @@ class UnixTransport:
             return False
         try:
             if channel.send(message):
-                self._wait_for(channel, _BOTH)
+                self._polls.modify(channel.fileno(), _BOTH)
         except OSError:  # its end will be read, too, and is an arrival then
             return False
         return True
@@ -82,8 +90,9 @@ class UnixTransport:
         """What has come over all sockets, after waiting for it no longer than this."""
         if self._pid != os.getpid():
             os._exit(0)  # a stage has forked, and this is its child, which has no part in serving
-        for key, ready in self._selector.select(seconds):
-            key.data(ready)
+        heeded = self._heeded
+        for descriptor, ready in self._polls.poll(seconds):
+            heeded[descriptor].when_ready(ready)
         arrived, self._arrived = self._arrived, []
         return arrived
 
@@ -101,21 +110,28 @@ class UnixTransport:
 
     def close(self) -> None:
         """Close all sockets."""
-        for key in list(self._selector.get_map().values()):
-            if isinstance(key.fileobj, socket.socket | Channel):
-                key.fileobj.close()
-            else:
-                os.close(key.fd)
-        self._selector.close()
+        self._polls.close()
+        for heeded in self._heeded.values():
+            heeded.close()
+        self._heeded.clear()
         self._peers.clear()
 
     def _listen_at(self, path: Path) -> None:
         listening = self._listening = listen(path)
         self._inode = _inode(path)
-        self._selector.register(listening, _READ, partial(self._accept, listening))
+        self._heed(listening.fileno(), partial(self._accept, listening), listening.close)
 
     def _when_readable(self, descriptor: int, action: Callable[[], object]) -> None:
-        self._selector.register(descriptor, _READ, lambda _: action())
+        self._heed(descriptor, lambda _: action(), partial(os.close, descriptor))
+
+    def _heed(self, descriptor: int, when_ready: Callable[[int], object], close: Callable[[], object]) -> None:
+        self._heeded[descriptor] = _Heeded(when_ready, close)
+        self._polls.register(descriptor, _READ)
+
+    def _drop(self, descriptor: int) -> None:
+        """Close what belongs to a descriptor."""
+        self._polls.unregister(descriptor)
+        self._heeded.pop(descriptor).close()
 
     def _called(self, number: int) -> Channel | None:
         """The channel to another worker; None if that is not there."""
@@ -134,19 +150,14 @@ class UnixTransport:
             self._add(Channel(connection))
 
     def _add(self, channel: Channel) -> None:
-        self._selector.register(channel, _READ, partial(self._ready, channel))
-
-    def _wait_for(self, channel: Channel, events: int) -> None:
-        key = self._selector.get_key(channel)
-        if key.events != events:
-            self._selector.modify(channel, events, key.data)
+        self._heed(channel.fileno(), partial(self._ready, channel), channel.close)
 
     def _ready(self, channel: Channel, ready: int) -> None:
         messages: list[Message] | None = []
         try:
-            if ready & selectors.EVENT_WRITE and not channel.flush():
-                self._wait_for(channel, _READ)
-            if ready & selectors.EVENT_READ:
+            if ready & select.EPOLLOUT and not channel.flush():
+                self._polls.modify(channel.fileno(), _READ)
+            if ready & ~select.EPOLLOUT:  # something to read, or the end of it
                 messages = channel.receive()
         except OSError:
             messages = None
@@ -165,8 +176,7 @@ class UnixTransport:
         return channel if channel.peer is None else channel.peer
 
     def _close(self, channel: Channel) -> None:
-        self._selector.unregister(channel)
-        channel.close()
+        self._drop(channel.fileno())
         if channel.peer is not None and self._peers.get(channel.peer) is channel:
             del self._peers[channel.peer]
 

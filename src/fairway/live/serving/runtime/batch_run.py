@@ -40,14 +40,14 @@ def run_batch(
 
     `suspects` are the positions of those that run alone.
     """
-    run = _Run(workflow, stage, model, begin)
     if len(members) == 1:  # by far the most
         begin((0,))
         try:
             (value,) = workflow.run(stage, model, [members[0]()])
         except BaseException as error:  # a stage may raise anything, and the worker outlives it
-            return [Outcome(problem=run.why(error))]
+            return [Outcome(problem=_Run(workflow, stage, model, begin).why(error))]
         return [Outcome(value)]
+    run = _Run(workflow, stage, model, begin)
     outcomes: list[Outcome] = [Outcome()] * len(members)
     batch: dict[int, Arguments] = {}
     for position, member in enumerate(members):

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from fairway.engine.serving.flow import Flow
 from fairway.engine.serving.messages import Run, TaskDone
 from fairway.live.serving.application.definition import ServedWorkflow
 from fairway.live.serving.runtime.background_thread import INLINE_SECONDS
@@ -42,10 +41,13 @@ Passer = Callable[[Request, int, Parcel], None]
 class _Stage:
     """What is looked up of a stage at every run, and how often in a row it has taken long."""
 
-    __slots__ = ("before", "in_reply", "long_runs", "model", "name", "number", "streams", "takes_input", "workflow")
+    __slots__ = (
+        "before", "in_reply", "long_runs", "model", "name", "number", "streams", "takes_input", "workflow",
+        "workflow_number",
+    )  # fmt: skip
 
-    def __init__(self, workflow: ServedWorkflow, number: int) -> None:
-        self.workflow, self.number = workflow, number
+    def __init__(self, workflow_number: int, workflow: ServedWorkflow, number: int) -> None:
+        self.workflow_number, self.workflow, self.number = workflow_number, workflow, number
         self.name = workflow.workflow.stages[number].name
         self.model = workflow.model_of(number)
         self.before = workflow.workflow.predecessors[number]
@@ -85,61 +87,57 @@ class StageRunner:
         self._background, self._now = background, now
         self._happened, self._is_dropped, self._pass_on = happened, is_dropped, pass_on
         self._lane, self._limits, self._is_suspect = lane, limits, is_suspect
-        self._known = {
-            graph: (number, [_Stage(workflow, stage) for stage in range(len(graph))])
+        self._stages = {
+            graph: [_Stage(number, workflow, stage) for stage in range(len(graph))]
             for number, (graph, workflow) in enumerate(workflows.items())
         }
 
     def run(self, run: Run) -> None:
         """Run what the engine says, here and now or in the background."""
-        now, size = self._now(), 1 + len(run.mates)
-        number, stages = self._known[run.flow.graph]
-        stage = stages[run.stage]
-        self._tally.ran(number, run.stage, run.found, now - run.queued, size)
-        for mate in run.mates:
-            self._tally.waited(number, run.stage, now - mate.queued)
+        now, flow, mates = self._now(), run.flow, run.mates
+        stage = self._stages[flow.graph][run.stage]
+        requests = [flow.request, *[mate.flow.request for mate in mates]] if mates else [flow.request]
+        self._tally.ran(stage.workflow_number, stage.number, run.found, now - run.queued, len(requests))
+        for mate in mates:
+            self._tally.waited(stage.workflow_number, stage.number, now - mate.queued)
         try:
-            work = self._prepared(run, stage, number, size)
+            work = self._prepared(run, stage, requests, now)
         except Exception as error:  # the models and inputs should be here: if not, the worker outlives that too
-            self._ended(run, stage, now, [Outcome(problem=explained(f"stage '{stage.name}'", error))] * size)
+            outcomes = [Outcome(problem=explained(f"stage '{stage.name}'", error))] * len(requests)
+            self._ended(run, stage, requests, now, outcomes)
             return
         # Pieces have to go out as they come, so they are made in the background, too.
         if run.seconds < INLINE_SECONDS and stage.long_runs < _LONG_RUNS and not stage.streams:
-            self._ended(run, stage, now, work())
+            self._ended(run, stage, requests, now, work())
             return
 
         def ended(outcomes: list[Outcome] | None, problem: BaseException | None) -> None:
             if outcomes is None:
                 assert problem is not None
-                outcomes = [Outcome(problem=explained(f"stage '{stage.name}'", problem))] * size
-            self._ended(run, stage, now, outcomes)
+                outcomes = [Outcome(problem=explained(f"stage '{stage.name}'", problem))] * len(requests)
+            self._ended(run, stage, requests, now, outcomes)
 
         self._background.run(work, ended, run.seconds)
 
-    def _prepared(self, run: Run, stage: _Stage, number: int, size: int) -> Callable[[], list[Outcome]]:
+    def _prepared(self, run: Run, stage: _Stage, requests: list[Request], now: float) -> Callable[[], list[Outcome]]:
         """A function that runs a stage; any thread may call it."""
-        workflow, model = stage.workflow, self._models.of(stage.model)
-        members = [self._arguments(stage, flow.request.key) for flow in _flows(run)]
-        marks = [self._values.marks.get(flow.request.key, NO_MARK) for flow in _flows(run)]
-        seconds = self._seconds_of(run)
+        model, known_marks = self._models.of(stage.model), self._values.marks
+        members = [self._arguments(stage, request.key) for request in requests]
+        marks = [known_marks.get(request.key, NO_MARK) for request in requests]
+        # If several clients wait, it may take as long as the last of them does.
+        latest = max([request.deadline for request in requests]) if run.mates else requests[0].deadline
+        is_known = run.seconds != UNMEASURED_SECONDS
+        seconds = self._limits.of_stage(run.seconds, is_known=is_known, left=latest - now)
 
         def begin(positions: Sequence[int]) -> None:
             now = self._now()
-            among = [marks[position] for position in positions]
-            self._lane.begin(number, stage.number, now, now + seconds, among, run.run)
+            among = marks if len(positions) == len(marks) else [marks[position] for position in positions]
+            self._lane.begin(stage.workflow_number, stage.number, now, now + seconds, among, run.run)
 
         if stage.streams:
-            request = run.flow.request
-            work = partial(self._streamed, stage, model, members[0], request, begin, seconds)
-        else:
-            suspects = [position for position, mark in enumerate(marks) if self._is_suspect(mark)] if size > 1 else []
-            work = partial(run_batch, workflow, stage.number, model, members, begin, suspects)
-        return work
-
-    def _seconds_of(self, run: Run) -> float:
-        """How long a run may take: if several clients wait, as long as the last of them does."""
-        left = max([flow.request.deadline for flow in _flows(run)]) - self._now()
-        return self._limits.of_stage(run.seconds, is_known=run.seconds != UNMEASURED_SECONDS, left=left)
+            return partial(self._streamed, stage, model, members[0], requests[0], begin, seconds)
+        suspects = [position for position, mark in enumerate(marks) if self._is_suspect(mark)] if run.mates else []
+        return partial(run_batch, stage.workflow, stage.number, model, members, begin, suspects)
 
     def _arguments(self, stage: _Stage, key: int) -> Callable[[], Arguments]:
         """A function that puts together what a stage is called with for a request; any thread may call it."""
@@ -152,20 +150,20 @@ class StageRunner:
         given = self._values.input(key) if stage.takes_input else None
         return partial(arguments_of, stage.workflow, stage.number, given, outputs)
 
-    def _ended(self, run: Run, stage: _Stage, began: float, outcomes: list[Outcome]) -> None:
+    def _ended(self, run: Run, stage: _Stage, requests: list[Request], began: float, outcomes: list[Outcome]) -> None:
         """Keep what a stage has put out for each request, and tell the engine how it went."""
         now = self._now()
         # Not before: a stage may have done something to its process that shows only now. Another may have begun, too.
         self._lane.end(now, run.run)
         seconds = now - began
-        self._tally.took(self._known[run.flow.graph][0], run.stage, seconds)
+        self._tally.took(stage.workflow_number, stage.number, seconds)
         stage.long_runs = stage.long_runs + 1 if seconds >= _LONG_SECONDS else 0
         kept, failed = self._values, {}
-        for position, flow in enumerate(_flows(run)):
-            key, (value, problem) = flow.request.key, outcomes[position]
+        for position, request in enumerate(requests):
+            key, (value, problem) = request.key, outcomes[position]
             self._spans.ran(key, stage.name, began, now, problem)
             if problem is None:
-                kept.keep_output(key, run.stage, Value(kept.values, value, in_reply=stage.in_reply))
+                kept.keep_output(key, stage.number, Value(kept.values, value, in_reply=stage.in_reply))
             elif self._is_dropped(position):
                 failed[position] = "its client has gone"
             else:
@@ -209,11 +207,6 @@ class StageRunner:
 
 def _raise(error: OSError) -> Arguments:
     raise error
-
-
-def _flows(run: Run) -> list[Flow]:
-    """The requests that run together; the first is the one whose turn it was."""
-    return [run.flow, *[mate.flow for mate in run.mates]] if run.mates else [run.flow]
 
 
 def arguments_of(workflow: ServedWorkflow, stage: int, given: Value | None, outputs: dict[int, Value]) -> Arguments:
