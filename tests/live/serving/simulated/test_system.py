@@ -255,7 +255,7 @@ def test_a_worker_keeps_no_output_of_a_request_that_its_predecessor_had_received
     system.pool.kill(0)
     system.time.advance(3.0)
     values = system.seams.values("w1-0-test-")
-    coded = Coder(list(system.workers[0]._stages._stages)).encode(StageDone(1, 2, 1, 0, 0.0))
+    coded = Coder(list(system.workers[0]._stages._by_graph)).encode(StageDone(1, 2, 1, 0, 0.0))
     line = system.seams.connect(0)
     line.send(("event", coded, {2: tuple(values.pack(7))}, None, None, NO_MARK))
     system.time.advance(1.0)

@@ -87,7 +87,7 @@ class StageRunner:
         self._background, self._now = background, now
         self._happened, self._is_dropped, self._pass_on = happened, is_dropped, pass_on
         self._lane, self._limits, self._is_suspect = lane, limits, is_suspect
-        self._stages = {
+        self._by_graph = {
             graph: [_Stage(number, workflow, stage) for stage in range(len(graph))]
             for number, (graph, workflow) in enumerate(workflows.items())
         }
@@ -95,7 +95,7 @@ class StageRunner:
     def run(self, run: Run) -> None:
         """Run what the engine says, here and now or in the background."""
         now, flow, mates = self._now(), run.flow, run.mates
-        stage = self._stages[flow.graph][run.stage]
+        stage = self._by_graph[flow.graph][run.stage]
         requests = [flow.request, *[mate.flow.request for mate in mates]] if mates else [flow.request]
         self._tally.ran(stage.workflow_number, stage.number, run.found, now - run.queued, len(requests))
         for mate in mates:
