@@ -91,8 +91,9 @@ def test_what_does_not_run_cannot_be_stopped_or_waited_for(tmp_path: Path, monke
         assert message in result.stderr
 
 
-def test_a_second_one_is_not_started_in_the_background(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [["--detach"], ["--detach", "--wait"]])
+def test_a_second_one_is_not_started_in_the_background(tmp_path: Path, options: list[str]) -> None:
     announce(tmp_path)
-    result = CliRunner().invoke(app, ["up", "--detach", "--directory", str(tmp_path)])
+    result = CliRunner().invoke(app, ["up", *options, "--directory", str(tmp_path)])
     assert result.exit_code == 2
     assert f"Fairway runs there already, as process {os.getpid()}; 'fairway down' stops it" in result.stderr

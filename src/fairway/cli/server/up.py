@@ -161,13 +161,13 @@ def up(
     from fairway.client.place import home_directory
 
     where = (directory or home_directory()).expanduser().absolute()
-    if wait:
-        _wait(where)
-        return
-    if detach:
+    if detach:  # which waits, too
         from fairway.cli.server.up_detached import start_detached
 
         start_detached(where)
+        return
+    if wait:
+        _wait(where)
         return
     announce(where)
     try:

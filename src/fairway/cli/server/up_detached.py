@@ -20,7 +20,7 @@ def start_detached(directory: Path) -> None:
     if running is not None:
         raise InputError(f"{directory}: Fairway runs there already, as process {running}; 'fairway down' stops it")
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    words = [word for word in sys.argv[1:] if word != "--detach"]
+    words = [word for word in sys.argv[1:] if word not in {"--detach", "--wait"}]
     log = directory / _LOG_FILE
     address = directory / "address"
     address.unlink(missing_ok=True)  # of one that was killed
