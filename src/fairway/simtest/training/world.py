@@ -28,6 +28,7 @@ from fairway.live import durable_file
 from fairway.live.backend.accelerators import emulated_accelerators
 from fairway.live.local import outcomes, preparation, run_table
 from fairway.live.local.agent import Agent, Converse
+from fairway.live.local.agent_state import AgentState
 from fairway.live.local.disposal import remove_tree
 from fairway.live.local.run_files import RunFiles
 from fairway.simtest.training.agent_disk import AgentDisk
@@ -209,9 +210,9 @@ class World:
         """A job has saved a checkpoint."""
         self.promises.saved(job, step)
 
-    def exit_written(self, job: str) -> None:
+    def exit_written(self, pid: int) -> None:
         """How a run ended is on the disk."""
-        self.promises.exit_written(job)
+        self.promises.exit_written(pid)
 
     def changed(self) -> None:
         """A process of a run began or ended: an agent that watches looks again."""
@@ -306,8 +307,16 @@ class World:
             self._bury(process)
         self.disk.lose_power(self.draw)
         self.agent_disk.lose_power(self.draw)
-        self.promises.forgot()
+        self.promises.forgot(self._finished_on_disk())
         self.promises.agent_forgot()
+
+    def _finished_on_disk(self) -> set[str]:
+        """The jobs that have come to their end, as the agent will find it written when it starts again."""
+        try:
+            state = AgentState.load(self.directory / "agent" / "state.json")
+        except InputError:  # it cannot be read, and is moved away
+            return set()
+        return {run.job for run in state.runs if state.has_finished(run.job)}
 
     # The store, as the model sees it
 
