@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -410,13 +410,14 @@ class RunTable:
 
     def _described(self, run: RunRecord) -> RunStatus:
         watch = self._watches.get(run.directory)
-        fields = {name: value for name, value in asdict(run).items() if name != "directory"}
+        fields = run.fields()
+        del fields["directory"]
         seen = {} if watch is None else {
             "steps": watch.steps,
             "steps_per_second": watch.steps_per_second,
             "checkpoint_step": watch.checkpoint_step,
         }  # fmt: skip
-        return RunStatus(**{**fields, "workers": tuple(run.workers), "outcome": run.outcome, **seen})
+        return RunStatus(**{**fields, "workers": tuple(run.workers), **seen})
 
     def _save(self) -> None:
         self.state.save(self._path)

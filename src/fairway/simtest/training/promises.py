@@ -190,6 +190,10 @@ class Promises:
         elif state == "cancelled" and not known.cancel_sent:
             self._broken(f"{job} was cancelled, but not by its owner")
 
+    def store_refused(self, reason: str) -> None:
+        """The store says of itself that it is damaged, or has lost what it had acknowledged: no fault explains that."""
+        self._broken(f"no controller can start: {reason}")
+
     # Who may give commands
 
     def newest_epoch(self, epoch: int) -> None:

@@ -47,6 +47,8 @@ TODAY = 1_800_000_000.0
 _TICK_SECONDS = 0.5
 _RESERVE_BYTES = 2**16
 _EXPECTED_ERRORS = (OSError, StoreError)
+_LOST_WORDS = ("acknowledged writes are missing", "the file is damaged", "the file is missing")
+"""What a store says that has lost something, when it is opened."""
 
 
 class MachineTime:
@@ -266,6 +268,8 @@ class World:
         self.network.process_died(process)
         if process is self.agent and isinstance(process.failure, InputError):
             self.timeline.at(self.timeline.now + 3.0, self._move_state_away)
+        elif process is not self.agent and any(words in str(process.failure) for words in _LOST_WORDS):
+            self.promises.store_refused(str(process.failure).replace(f"{self.directory}/", ""))
         if not self._losing_power:
             self.timeline.at(self.timeline.now, self._bury, process)
 
