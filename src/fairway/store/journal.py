@@ -20,6 +20,7 @@ from fairway.store.database.schema import journal
 from fairway.store.messages import command_document, command_of, event_document, event_of
 
 Kind: TypeAlias = Literal["start", "event", "command", "decision"]
+_Entry: TypeAlias = tuple[Kind, str, int | None, Mapping[str, Any]]
 
 _MOST = 10_000
 
@@ -74,14 +75,15 @@ def record_step(
 
 def record_steps(connection: Connection, steps: Sequence[Step], *, at: float) -> int:
     """The engine was called many times; returns the number of the first event."""
-    first = counters.last(connection, counters.JOURNAL) + 1
-    entries: list[tuple[Kind, str, int | None, Mapping[str, Any]]] = []
+    number = sum(len(step.events) + len(step.commands) for step in steps)
+    first = counters.take(connection, counters.JOURNAL, number)
+    entries: list[_Entry] = []
     for step in steps:
         entries += [("event", type(event).__name__, None, event_document(step.now, event)) for event in step.events]
         cause = first + len(entries) - 1
         entries += [("command", type(command).__name__, cause, command_document(command)) for command in step.commands]
     if entries:
-        _append(connection, entries, at)
+        _insert(connection, first, entries, at)
     return first
 
 
@@ -129,13 +131,15 @@ def trim_decisions(connection: Connection, *, keep: int) -> int:
     return connection.execute(old).rowcount
 
 
-def _append(
-    connection: Connection, entries: Sequence[tuple[Kind, str, int | None, Mapping[str, Any]]], at: float
-) -> int:
+def _append(connection: Connection, entries: Sequence[_Entry], at: float) -> int:
     first = counters.take(connection, counters.JOURNAL, len(entries))
+    _insert(connection, first, entries, at)
+    return first
+
+
+def _insert(connection: Connection, first: int, entries: Sequence[_Entry], at: float) -> None:
     rows = [
         {"sequence": first + place, "at": at, "kind": kind, "name": name, "cause": cause, "body": body}
         for place, (kind, name, cause, body) in enumerate(entries)
     ]
     connection.execute(insert(journal), rows)
-    return first

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
 from fairway.live import durable_file
-from fairway.live.backend.commands import JobProgram, StartRun
+from fairway.live.backend.commands import ForgetRun, JobProgram, StartRun
 from fairway.live.backend.reports import RunEnded
 from fairway.live.backend.status import OutcomeKind, RunState
 from fairway.live.local import keeper
@@ -55,3 +56,26 @@ def test_a_keeper_whose_directory_is_gone_does_not_wait_for_room(tmp_path: Path)
         raise OSError(2, "No such file or directory")
 
     assert keeper._when_there_is_room(RunFiles(tmp_path / "gone"), claim) is None
+
+
+def test_how_a_run_ended_is_known_after_a_loss_of_power_that_took_its_directory(tmp_path: Path) -> None:
+    with patch.object(durable_file, "_sync", lambda _: None):
+        machine = SimulatedMachine(tmp_path, "v100=2")
+        machine.start_agent()
+        program = JobProgram(("steps",), steps=2)
+        machine.carry_out(StartRun(1, "job", program, "v100", (0,)))
+        for seconds in (0.4, 5.0, 2.0):
+            machine.advance_to(machine.now + seconds)
+        for part in ("runs", "channels"):
+            for directory in (tmp_path / part).iterdir():
+                shutil.rmtree(directory)
+        machine.start_agent()  # after the loss: what it had not written down is gone
+        (run,) = machine.table.status().runs
+        assert run.outcome is not None
+        assert run.outcome.kind is OutcomeKind.FINISHED
+        answer = machine.carry_out(StartRun(2, "job", program, "v100", (1,)))
+        assert answer.run is not None
+        assert answer.run.state is RunState.ENDED
+        assert len(machine.processes) == 1
+        machine.carry_out(ForgetRun(1, "job"))
+        assert [run.lease for run in machine.table.status().runs] == [2]

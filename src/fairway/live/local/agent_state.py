@@ -48,6 +48,10 @@ class RunRecord:
             outcome = RunOutcome(**{**outcome, "kind": OutcomeKind(outcome["kind"])})
         return cls(**{**content, "state": RunState(content["state"])}, outcome=outcome)
 
+    def fields(self) -> dict[str, Any]:
+        """Its fields by their names; not as `asdict`, which copies every value, and is asked for with every command."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
     @property
     def active(self) -> bool:
         """Whether it holds its workers, or will."""
@@ -78,12 +82,18 @@ class AgentState:
 
     def save(self, path: Path) -> None:
         """To its file, for other processes."""
-        write_json(path, {"version": _VERSION, **asdict(self)}, durable=False)
+        write_json(path, self._document(), durable=False)
 
     def save_synced(self, path: Path) -> None:
         """To its file and to the copy, which is on disk when this returns."""
-        write_json(_synced(path), {"version": _VERSION, **asdict(self)})
+        write_json(_synced(path), self._document())
         self.save(path)
+
+    def _document(self) -> dict[str, Any]:
+        runs = [{**run.fields(), "outcome": None if run.outcome is None else asdict(run.outcome)} for run in self.runs]
+        return {
+            "version": _VERSION, "epoch": self.epoch, "draining": self.draining, "floors": self.floors, "runs": runs,
+        }  # fmt: skip
 
     def find(self, lease: int, job: str) -> RunRecord | None:
         """The run of a job under a lease."""

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -259,9 +259,11 @@ class RunTable:
     def _recover(self, directory: Path) -> None:
         """Take over from an agent that is gone.
 
-        A run whose files are gone was forgotten, or never came to be; who wants it asks for it again.
+        A run whose files are gone was forgotten, or never came to be; the controller asks for it again if it wants it.
+        Of one that has ended, all that the controller has to hear is in the state: a job that has come to its end
+        must not run again because the machine stopped before the directory of its run was on the disk.
         """
-        for run in [run for run in self.state.runs if self._preparation.files_of(run).order() is None]:
+        for run in [run for run in self.state.runs if run.active and self._preparation.files_of(run).order() is None]:
             self.state.floors[run.job] = max(self.state.newest_lease(run.job), 0)
             self.state.runs.remove(run)
         for run in self.state.runs:
@@ -408,13 +410,14 @@ class RunTable:
 
     def _described(self, run: RunRecord) -> RunStatus:
         watch = self._watches.get(run.directory)
-        fields = {name: value for name, value in asdict(run).items() if name != "directory"}
+        fields = run.fields()
+        del fields["directory"]
         seen = {} if watch is None else {
             "steps": watch.steps,
             "steps_per_second": watch.steps_per_second,
             "checkpoint_step": watch.checkpoint_step,
         }  # fmt: skip
-        return RunStatus(**{**fields, "workers": tuple(run.workers), "outcome": run.outcome, **seen})
+        return RunStatus(**{**fields, "workers": tuple(run.workers), **seen})
 
     def _save(self) -> None:
         self.state.save(self._path)

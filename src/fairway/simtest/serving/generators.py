@@ -17,8 +17,10 @@ PLACES = (
     "", "turn", "listen", "row-join", "row-load", "row-models", "begin-STAGE", "end-STAGE", "begin-LOAD", "begin-LOOP",
     "end-LOOP", "keep", "kept", "open", "let-go", "received-ask", "received-event", "received-lost", "received-joined",
     "received-notice", "received-row", "received-batch", "received-cancel", "received-planner", "received-ready",
-    "send-event", "sent-event", "send-reply", "sent-reply", "send-refused", "sent-refused", "send-chunk", "sent-chunk",
-    "send-batch", "sent-batch", "send-row", "sent-row", "send-pong", "send-ready", "worker.next-message", "left",
+    "received-chunk", "received-lives", "received-ping", "send-event", "sent-event", "send-reply", "sent-reply",
+    "send-refused", "sent-refused", "send-chunk", "sent-chunk", "send-batch", "sent-batch", "send-row", "sent-row",
+    "send-pong", "sent-pong", "send-ready", "sent-ready", "send-planner", "sent-planner", "send-loaded", "sent-loaded",
+    "send-cleared", "sent-cleared", "left",
 )  # fmt: skip
 """Where a worker can be struck; the empty one is anywhere."""
 

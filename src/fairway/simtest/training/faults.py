@@ -153,7 +153,7 @@ def _corrupt(world: World, arguments: Mapping[str, Any]) -> None:
     if channels:
         path = channels[arguments["which"] % len(channels)]
         world.happened("file-corrupted")
-        world.promises.harmed(path.parent.name.split("-", 1)[1])
+        world.promises.spoilt(path.parent.name.split("-", 1)[1])
         path.unlink()  # it may be a link by now, and what it leads to is not to be written
         path.write_bytes((b"", b"{", b"\0" * 64, b'{"rank": 0, "step": 1e999}', b"[" * 500)[arguments["how"] % 5])
 

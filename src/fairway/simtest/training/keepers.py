@@ -50,8 +50,8 @@ class Witness(Protocol):
     def saved(self, job: str, step: int) -> None:
         """A job has saved a checkpoint."""
 
-    def exit_written(self, job: str) -> None:
-        """How a run of a job ended is on the disk."""
+    def exit_written(self, pid: int) -> None:
+        """How a run ended is on the disk."""
 
     def changed(self) -> None:
         """An agent that watches looks again."""
@@ -247,7 +247,7 @@ class Keeper:
                 return  # it is tried again
         else:
             if not ended.terminated:  # otherwise a job that ends well may have saved on its way out
-                self._machine.seen.exit_written(self.job_name)
+                self._machine.seen.exit_written(self.pid)
         reached("keeper.exited")
         self._leave()
 

@@ -6,7 +6,7 @@ store held after each commit that was acknowledged, all as plain words and numbe
 1. A job that was acknowledged is in the store from then on, once, however often it was sent.
 2. No two runs of one job, and no two leases on one worker, run at the same time.
 3. A controller that another one has followed changes nothing in the store; an agent does nothing for it.
-4. A run begins at the last checkpoint of its job, never before.
+4. A run begins at the last checkpoint of its job, never before, and no job runs again of whose end the machine knows.
 5. A job whose cancel was acknowledged ends.
 6. A job has one final state, and has earned it: it succeeded only if a run came to its end, failed only after more
    failures than it may have, and was cancelled only if its owner wanted that.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 FINAL = frozenset({"succeeded", "failed", "cancelled"})
@@ -37,6 +37,7 @@ class _Job:
     checkpoint: int = 0
     ended_well: bool = False
     exit_known: bool = False
+    spoilt: bool = False
     harm: int = 0
 
 
@@ -56,6 +57,7 @@ class Promises:
     _sent: dict[str, float] = field(default_factory=dict)
     _by_key: dict[str, str] = field(default_factory=dict)
     _running: dict[int, _Run] = field(default_factory=dict)
+    _came_to_end: dict[int, str] = field(default_factory=dict)
     _final: dict[str, str] = field(default_factory=dict)
     _stored: Mapping[str, str] = field(default_factory=dict)
     _newest_epoch: int = 0
@@ -112,6 +114,7 @@ class Promises:
             self._broken(f"{job} has come to its end and runs again under lease {lease}")
         if first < known.checkpoint:
             self._broken(f"{job} begins at step {first}, its checkpoint is at {known.checkpoint}")
+        known.spoilt = False
         self._running[pid] = _Run(job, lease, places)
 
     def saved(self, job: str, step: int) -> None:
@@ -127,24 +130,32 @@ class Promises:
         known = self._job(run.job)
         if code == 0 and whole:
             known.ended_well = True
+            self._came_to_end[pid] = run.job
         elif code:
             known.harm += 1
 
-    def exit_written(self, job: str) -> None:
-        """How a run ended that came to its end is on the disk; one that is hostile may have failed all the same."""
-        known = self._job(job)
-        known.exit_known |= known.ended_well and known.retries < math.inf
+    def exit_written(self, pid: int) -> None:
+        """How this run ended is on the disk; a hostile job may have failed although it came to its end."""
+        if pid in self._came_to_end:
+            known = self._job(self._came_to_end[pid])
+            known.exit_known |= known.retries < math.inf and not known.spoilt
 
     def harmed(self, job: str | None = None) -> None:
         """Something was done to a job (or to all) for which the system may take it for failed."""
         for known in [self._job(job)] if job is not None else self._jobs.values():
             known.harm += 1
 
-    def forgot(self) -> None:
-        """The machine has lost what was not on its disk, such as how runs ended."""
+    def spoilt(self, job: str) -> None:
+        """A file that a run of the job can write holds nonsense: it counts as failed, even if it came to its end."""
+        self.harmed(job)
+        known = self._job(job)
+        known.spoilt, known.exit_known = True, False
+
+    def forgot(self, finished: Collection[str] = ()) -> None:
+        """The machine has lost what was not on its disk, such as how runs ended, but for those jobs' of which it is."""
         self.harmed()
-        for known in self._jobs.values():
-            known.exit_known = False
+        for job, known in self._jobs.items():
+            known.exit_known &= job in finished
 
     # What the store holds
 
@@ -178,6 +189,10 @@ class Promises:
             self._broken(f"{job} failed after {known.harm} failures, of which it may have {known.retries}")
         elif state == "cancelled" and not known.cancel_sent:
             self._broken(f"{job} was cancelled, but not by its owner")
+
+    def store_refused(self, reason: str) -> None:
+        """The store says of itself that it is damaged, or has lost what it had acknowledged: no fault explains that."""
+        self._broken(f"no controller can start: {reason}")
 
     # Who may give commands
 

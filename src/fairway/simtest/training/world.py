@@ -28,6 +28,7 @@ from fairway.live import durable_file
 from fairway.live.backend.accelerators import emulated_accelerators
 from fairway.live.local import outcomes, preparation, run_table
 from fairway.live.local.agent import Agent, Converse
+from fairway.live.local.agent_state import AgentState
 from fairway.live.local.disposal import remove_tree
 from fairway.live.local.run_files import RunFiles
 from fairway.simtest.training.agent_disk import AgentDisk
@@ -46,6 +47,8 @@ TODAY = 1_800_000_000.0
 _TICK_SECONDS = 0.5
 _RESERVE_BYTES = 2**16
 _EXPECTED_ERRORS = (OSError, StoreError)
+_LOST_WORDS = ("acknowledged writes are missing", "the file is damaged", "the file is missing")
+"""What a store says that has lost something, when it is opened."""
 
 
 class MachineTime:
@@ -209,9 +212,9 @@ class World:
         """A job has saved a checkpoint."""
         self.promises.saved(job, step)
 
-    def exit_written(self, job: str) -> None:
+    def exit_written(self, pid: int) -> None:
         """How a run ended is on the disk."""
-        self.promises.exit_written(job)
+        self.promises.exit_written(pid)
 
     def changed(self) -> None:
         """A process of a run began or ended: an agent that watches looks again."""
@@ -265,6 +268,8 @@ class World:
         self.network.process_died(process)
         if process is self.agent and isinstance(process.failure, InputError):
             self.timeline.at(self.timeline.now + 3.0, self._move_state_away)
+        elif process is not self.agent and any(words in str(process.failure) for words in _LOST_WORDS):
+            self.promises.store_refused(str(process.failure).replace(f"{self.directory}/", ""))
         if not self._losing_power:
             self.timeline.at(self.timeline.now, self._bury, process)
 
@@ -306,8 +311,16 @@ class World:
             self._bury(process)
         self.disk.lose_power(self.draw)
         self.agent_disk.lose_power(self.draw)
-        self.promises.forgot()
+        self.promises.forgot(self._finished_on_disk())
         self.promises.agent_forgot()
+
+    def _finished_on_disk(self) -> set[str]:
+        """The jobs that have come to their end, as the agent will find it written when it starts again."""
+        try:
+            state = AgentState.load(self.directory / "agent" / "state.json")
+        except InputError:  # it cannot be read, and is moved away
+            return set()
+        return {run.job for run in state.runs if state.has_finished(run.job)}
 
     # The store, as the model sees it
 
