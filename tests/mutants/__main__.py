@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -200,17 +201,26 @@ def _equals() -> dict[str, list[dict[str, str]]]:
 def _is_equal(mutant: Mutant, listed: dict[str, list[dict[str, str]]]) -> bool:
     """Whether an entry names the mutant: by its function and text and, where that is not enough, its line and result.
 
-    `a number` stands for any number of the function.
+    `a number` stands for any number, and an ellipsis for any text.
     """
+    file = str(mutant.file.relative_to(SOURCE / "fairway"))
     line = mutant.text.splitlines()[mutant.line - 1].strip()
     is_number = mutant.before.replace(".", "").replace("e-", "").replace("_", "").isdigit()
     return any(
-        one["in"] == mutant.within
-        and (one["before"] == mutant.before or (one["before"] == "a number" and is_number))
+        _fits(one["in"], mutant.within)
+        and (_fits(one["before"], mutant.before) or (one["before"] == "a number" and is_number))
         and one.get("after", mutant.after) == mutant.after
-        and one.get("line", line) == line
-        for one in listed.get(str(mutant.file.relative_to(SOURCE / "fairway")), ())
+        and _fits(one.get("line", line), line)
+        for files, ones in listed.items()
+        if _fits(files, file)
+        for one in ones
     )
+
+
+def _fits(pattern: str, text: str) -> bool:
+    if "…" not in pattern:
+        return pattern == text
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("…"))), text) is not None
 
 
 def _changed_lines(base: str, files: Sequence[Path]) -> dict[Path, set[int]]:

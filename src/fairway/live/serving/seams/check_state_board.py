@@ -46,7 +46,7 @@ class Trial:
             transport.listen()
         self.boards = [self._new_board(number) for number in range(self.planner + 1)]
         self._lines: dict[int, Line] = {number: seams.connect(number) for number in range(self.planner + 1)}
-        self._present: list[int] = []
+        self._there: list[int] = []
         self._sequences = [0] * len(_FLEET)
         self.marks = seams.marks(_FLEET, self.tell_others)
 
@@ -56,16 +56,16 @@ class Trial:
     def joins(self, number: int) -> None:
         """A worker, or the planner, is there: its supervisor says so to it and to the others."""
         self.boards[number].join()
-        for message in self.marks.greeting(self._present):
+        for message in self.marks.greeting([other for other in self._there if other < self.planner]):
             self._lines[number].send(message)
         if number < self.planner:
             self.tell_others(number, ("joined", number))
-            self._present.append(number)
+        self._there.append(number)
         self.settle()
 
     def dies(self, number: int) -> None:
         """A worker is dead, its row is marked, and the others hear of it."""
-        self._present.remove(number)
+        self._there.remove(number)
         self.marks.leave(number)
         self.boards[number] = self._new_board(number)
         self.tell_others(number, ("lost", number))
@@ -83,10 +83,10 @@ class Trial:
             board.publish(PublishModels(self._sequences[number] + 1, models))
 
     def tell_others(self, number: int, message: Message) -> None:
-        """The supervisor tells all but one something."""
-        for other, line in self._lines.items():
+        """The supervisor tells all that are there, but one, something."""
+        for other in self._there:
             if other != number:
-                line.send(message)
+                self._lines[other].send(message)
 
     def settle(self) -> None:
         """Let all that was written be seen: what a worker program does in its loop."""

@@ -1,39 +1,30 @@
-"""Every check of the kits for transports and values finds the mistake that it is there for."""
+"""Every check of the kit for transports finds the mistake that it is there for."""
 
 from __future__ import annotations
 
-import itertools
-import pickle
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
 import pytest
 
-from fairway.live.serving.seams import check_transport, check_values
+from fairway.live.serving.seams import check_transport
 from fairway.live.serving.seams.check_transport import PATIENCE_SECONDS, Trial
 from fairway.live.serving.seams.conformance import SeamError
 from fairway.live.serving.seams.transport import Address, Arrival, Message
-from fairway.live.serving.seams.values import Opened, Parcel
 from fairway.live.serving.simulated.machine import SimulatedMachine, SimulatedSeams
-from fairway.live.serving.simulated.memory import SimulatedValues
 from fairway.live.serving.simulated.network import SimulatedTransport
 
 
 class Seams(SimulatedSeams):
-    """A simulated machine with other transports or values."""
+    """A simulated machine with other transports."""
 
-    def __init__(
-        self, transport: type[SimulatedTransport] = SimulatedTransport, values: type[SimulatedValues] = SimulatedValues
-    ):
+    def __init__(self, transport: type[SimulatedTransport] = SimulatedTransport) -> None:
         super().__init__(SimulatedMachine())
-        self._transports, self._stores = transport, values
+        self._machine.time.advance(1000.0)  # clocks begin anywhere
+        self._transports = transport
 
     def transport(self, number: int) -> SimulatedTransport:
         return self._transports(self._machine.network, number)
-
-    def values(self, owner: str) -> SimulatedValues:
-        return self._stores(self._machine.kept, owner)
 
 
 class Changed(SimulatedTransport):
@@ -175,6 +166,22 @@ class Early(SimulatedTransport):
         self.listen()
 
 
+class Inheriting(SimulatedTransport):
+    """A worker gets what was sent to the one before it."""
+
+    sent: ClassVar[dict[int, Message]] = {}
+
+    def send(self, to: Address, message: Message) -> bool:
+        if isinstance(to, int):
+            self.sent[to] = message
+        return super().send(to, message)
+
+    def listen(self) -> None:
+        super().listen()
+        if self._number in self.sent:
+            self.arrived(Arrival(0, self.sent.pop(self._number)))
+
+
 class Undead(SimulatedTransport):
     """Stays where it can be called after its end."""
 
@@ -206,6 +213,7 @@ class Undead(SimulatedTransport):
         ("a_worker_that_dies_is_noticed", Undead, "counts as sent|a dead worker can be called"),
         ("a_new_worker_takes_its_place", Doubtful, "the new worker is taken for gone"),
         ("a_new_worker_takes_its_place", Shortening, "at the new worker came"),
+        ("a_new_worker_takes_its_place", Inheriting, "at the new worker came.*lost"),
         ("nonsense_costs_its_sender_alone", NoEnds, "of 7 came"),
         ("hanging_up_ends_a_connection", Clinging, "counts as sent|over the line came"),
         ("hanging_up_ends_a_connection", Reporting, "at the worker came"),
@@ -228,147 +236,37 @@ def test_a_check_finds_the_transport_that_it_is_there_for(
     good.close()
 
 
-class Present(SimulatedValues):
-    def is_there(self, parcel: Parcel) -> bool:  # noqa: ARG002
-        return True
+class LateSeams(Seams):
+    """Lines that look at a message only when they are flushed."""
+
+    def connect(self, number: int) -> Any:
+        line: Any = super().connect(number)
+        waiting: list[Message] = []
+
+        def flush() -> bool:
+            while waiting:
+                line.transmit(waiting.pop(0))
+            return False
+
+        line.send, line.flush = waiting.append, flush
+        return line
 
 
-class Absent(SimulatedValues):
-    def is_there(self, parcel: Parcel) -> bool:  # noqa: ARG002
-        return False
+def test_a_message_that_changes_after_it_was_sent_is_found() -> None:
+    with pytest.raises(SeamError, match=r"what_arrives_is_a_copy.*after"):
+        check_transport.what_arrives_is_a_copy(Trial(LateSeams()))
+    check_transport.messages_arrive_as_they_were_sent(Trial(LateSeams()))
 
 
-class Careless(SimulatedValues):
-    """Lets all go with one."""
+def test_the_kit_of_transports_leaves_nothing_open() -> None:
+    made: list[Seams] = []
 
-    def discard(self, parcel: Parcel) -> None:  # noqa: ARG002
-        self._kept.clear()
+    def make() -> Seams:
+        made.append(Seams())
+        return made[-1]
 
-
-class Lasting(SimulatedValues):
-    """What is let go can still be opened."""
-
-    lost: ClassVar[dict[str, bytes]] = {}
-
-    def _let_go(self, name: str) -> None:
-        self.lost[name] = self._kept.pop(name, b"")
-
-    def _found(self, buffer: bytes | str) -> bytes:
-        return self.lost[str(buffer)] if buffer in self.lost else super()._found(buffer)
-
-
-class Nameless(SimulatedValues):
-    """Names that two owners give alike."""
-
-    def _keep(self, raw: memoryview) -> str:
-        name = f"worker-{next(self._numbers)}"
-        self._kept[name] = bytes(raw)
-        return name
-
-
-class InMessages(SimulatedValues):
-    def pack(self, value: object) -> Parcel:
-        return Parcel(pickle.dumps(value, protocol=5))
-
-
-class Lenient(SimulatedValues):
-    def pack(self, value: object) -> Parcel:
-        try:
-            return super().pack(value)
-        except (pickle.PicklingError, TypeError, AttributeError):
-            return super().pack(None)
-
-
-class Offended(SimulatedValues):
-    """After two values that it could not pack, another comes out for every one."""
-
-    offended = 0
-
-    def pack(self, value: object) -> Parcel:
-        try:
-            return super().pack(2 if self.offended > 1 else value)
-        except (pickle.PicklingError, TypeError, AttributeError):
-            self.offended += 1
-            raise
-
-
-class Rounding(SimulatedValues):
-    """Floats come out as whole numbers, and nothing else changes."""
-
-    def pack(self, value: object) -> Parcel:
-        return super().pack(2 if value == 2.5 else value) if isinstance(value, float) else super().pack(value)
-
-
-class Dropping(SimulatedValues):
-    """Of a dictionary, one entry is lost."""
-
-    def pack(self, value: object) -> Parcel:
-        return super().pack(dict(itertools.islice(value.items(), 2)) if isinstance(value, dict) else value)
-
-
-class ClearsNothing(SimulatedValues):
-    def clear(self, owner: str) -> None: ...
-
-
-class ClearsAll(SimulatedValues):
-    def clear(self, owner: str) -> None:  # noqa: ARG002
-        self._kept.clear()
-
-
-class Shared(SimulatedValues):
-    """What is open changes with what is kept."""
-
-    def open(self, parcel: Parcel) -> Opened:
-        super().open(parcel)
-        store = self
-
-        class Late(Opened):
-            def value(self) -> Any:
-                found = [
-                    store._kept.get(str(each), bytes(8)) if isinstance(each, str) else each for each in parcel.buffers
-                ]
-                return np.full(1, -1.0) if any(len(each) == 8 for each in found) else Opened(parcel, found).value()
-
-        return Late(parcel, [])
-
-
-@pytest.mark.parametrize(
-    ("check", "wrong", "found"),
-    [
-        ("values_come_out_as_they_were", Rounding, "2.5 became 2"),
-        ("values_come_out_as_they_were", Dropping, "became"),
-        ("large_arrays_are_read_only", InMessages, "can be written to"),
-        ("large_buffers_are_not_in_the_message", InMessages, "a parcel has"),
-        ("discarding_lets_go", Absent, "is not there at first"),
-        ("discarding_lets_go", Present, "is still there"),
-        ("discarding_lets_go", Lasting, "can still be opened"),
-        ("discarding_lets_go", Careless, "raises|gone|not kept"),
-        ("what_is_open_stays", Shared, "parcel 0 has changed"),
-        ("clearing_up_is_for_one_owner", ClearsNothing, "can still be opened"),
-        ("clearing_up_is_for_one_owner", ClearsAll, "is gone"),
-        ("owners_do_not_get_in_each_others_way", Nameless, "another value came out|is not kept"),
-        ("what_cannot_be_packed_raises", Lenient, "was packed"),
-        ("what_cannot_be_packed_raises", Offended, "it cannot pack any more"),
-    ],
-)
-def test_a_check_finds_the_values_that_it_is_there_for(check: str, wrong: type[SimulatedValues], found: str) -> None:
-    run = getattr(check_values, check)
-    with pytest.raises((SeamError, OSError), match=found):
-        run(Seams(values=wrong))
-    run(Seams())
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (1, 2), (1, 1.0), (1, True), ("a", "b"), ([1], [1, 2]), ([1, 2], [1]), ([1, 3], [1, 2]), ((1,), [1]),
-        ({"a": 1}, {"a": 2}), ({"a": 1}, {"b": 1}), ({"a": 1}, {"a": 1, "b": 2}), ({"a": 1, "b": 2}, {"a": 1}),
-        (np.zeros(2), np.ones(2)), (np.zeros(2), np.zeros(3)), (np.zeros(2), np.zeros(2, np.float32)),
-        ([np.zeros(2)], [np.ones(2)]), (b"x", bytearray(b"x")), (None, 0),
-    ],
-)  # fmt: skip
-def test_what_differs_is_not_equal_to_the_kit(one: object, other: object) -> None:
-    assert not check_values._equal(one, other)
-    assert not check_values._equal(other, one)
-    assert check_values._equal(one, one)
-    assert check_values._equal(other, other)
+    check_transport.check_transport(make)
+    assert len(made) == len(check_transport.CHECKS)
+    assert sum(len(each.lines) for each in made) > 10
+    assert all(line.closed for each in made for line in each.lines)
+    assert not any(each._machine.network.listening for each in made)
