@@ -168,6 +168,21 @@ def test_several_jobs_are_submitted_in_their_order(made: Made, tmp_path: Path) -
     assert [job["id"] for job in document("submit", "one.yaml", "two.yaml")["jobs"]] == ["job-5", "job-6"]
 
 
+def test_an_array_is_sent_as_one_and_all_of_its_jobs_are_told(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("run: echo\nmatrix: {LR: [0.1, 1]}\n")
+    printed("submit", "job.yaml")
+    assert json.loads(made.bodies[0])[0]["matrix"] == {"LR": ["0.1", "1"]}
+    assert printed("submit", "--array", "0-9:3%2", "-q", "--", "true").split() == ["job-4"]
+    assert json.loads(made.bodies[1])[0]["array"] == "0-9:3%2"
+    printed("submit", "--array", "3", "--", "true")  # one index is one job
+    assert json.loads(made.bodies[2])["array"] == "3"
+    seen = len(made.seen)
+    assert refused("submit", "--array", "0-1000000000", "--", "true").endswith("at most 1000 are made at once")
+    assert refused("submit", "--array", "x", "--", "true").startswith('job: array: "x" given, expected indexes')
+    assert refused("submit", "--array", "0-1", "--follow", "--", "true").startswith("several jobs given, but --follow")
+    assert len(made.seen) == seen
+
+
 def test_a_directory_is_refused_with_the_file_in_it_that_may_be_meant(made: Made, tmp_path: Path) -> None:
     (tmp_path / "jobs").mkdir()
     said = refused("submit", "jobs")

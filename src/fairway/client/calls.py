@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from fairway.back_off import BackOff
 from fairway.client.errors import TimedOutError, document_of, not_understood
-from fairway.client.job_body import JobLike, job_body, jobs_body
+from fairway.client.job_body import JobLike, described, job_body, jobs_body
 from fairway.client.patience import Patience
 from fairway.client.records import (
     DryRun,
@@ -75,8 +75,8 @@ class Calls:
 
     def try_out(self, job: JobLike) -> Steps[DryRun]:
         """What would become of a job."""
-        query = (("dry_run", "true"),)
-        return self._one(Request("POST", "/jobs", query, {"Content-Type": JSON}, job_body(job)), DryRun.of)
+        query, body = (("dry_run", "true"),), json.dumps(described(job).document()).encode()
+        return self._one(Request("POST", "/jobs", query, {"Content-Type": JSON}, body), DryRun.of)
 
     def jobs(self, state: str | Iterable[str] | None, selected: Query, order: str, limit: int | None) -> Steps[Job]:
         """Jobs, page after page."""

@@ -22,8 +22,11 @@ JobLike: TypeAlias = "Mapping[str, Any] | JobDescription | str | os.PathLike[str
 
 
 def job_body(job: JobLike) -> bytes:
-    """A job as the JSON of its document."""
-    return json.dumps(described(job).document()).encode()
+    """A job as the JSON of its document; refuses a description of several."""
+    description = described(job)
+    if description.many:
+        raise InputError("job: an array or matrix given, which is several jobs; submit it by submit_all")
+    return json.dumps(description.document()).encode()
 
 
 def jobs_body(jobs: JobLike | Sequence[JobLike]) -> bytes:

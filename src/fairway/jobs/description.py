@@ -36,8 +36,10 @@ from fairway.jobs.values import (
     Command,
     Deadline,
     Directory,
+    Indexes,
     JobType,
     Labels,
+    Matrix,
     Span,
     Text,
     Throughputs,
@@ -138,6 +140,17 @@ class JobDescription(_Part):
         examples=["~/vision"],
     )
     envs: Variables = Field(default={}, description="Variables for its environment.", examples=[{"DATA": "/data"}])
+    array: Indexes | None = Field(
+        default=None,
+        description="One job for each index, which it finds in `FAIRWAY_ARRAY_INDEX`; `%4` lets at most four be "
+        "scheduled at a time.",
+        examples=["0-9", "0-9:2", "0-99%4"],
+    )
+    matrix: Matrix | None = Field(
+        default=None,
+        description="One job for each combination of these values, which it finds in variables of these names.",
+        examples=[{"LR": [0.1, 0.01], "SEED": [0, 1, 2]}],
+    )
     resources: Annotated[Resources, Expected("an object, as in {accelerators: A100:2}")] = Field(
         default=Resources(), description="What it needs."
     )
@@ -185,6 +198,22 @@ class JobDescription(_Part):
         description="Its name in the table of profiles, instead of `throughputs`.",
         examples=["ResNet-50 (batch size 64)"],
     )
+
+    @model_validator(mode="after")
+    def _one_kind_of_many(self) -> JobDescription:
+        if self.matrix is None:
+            return self
+        if self.array is not None:
+            raise InputError("array: given beside matrix, whose jobs are an array already; keep one of them")
+        twice = next((name for name in self.matrix if name in self.envs), None)
+        if twice is not None:
+            raise InputError(f"matrix: '{twice}' given, which envs has as well; keep one of them")
+        return self
+
+    @property
+    def many(self) -> bool:
+        """Whether it stands for several jobs."""
+        return self.matrix is not None or (self.array is not None and len(self.array) > 1)
 
     def document(self) -> dict[str, Any]:
         """The one form in which a description is stored and sent: the fields that were given, by their first names."""

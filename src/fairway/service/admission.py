@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fairway.documents import about
 from fairway.errors import InputError
 from fairway.jobs.description import JobDescription, parse_jobs
+from fairway.jobs.expansion import count_of
 from fairway.live.training.start_command import program_of
 from fairway.service.authentication import require_own_team, team_of
 from fairway.service.context import Service
@@ -30,6 +31,11 @@ class Admitted:
     description: JobDescription
     team: str | None
 
+    @property
+    def count(self) -> int:
+        """How many jobs it stands for."""
+        return count_of(self.description)
+
 
 async def admit(service: Service, token: Token, body: bytes, kind: str | None) -> list[Admitted]:
     """Read and check the jobs of a body, all of them or none; `kind` is the media type that was given, if one was."""
@@ -47,7 +53,7 @@ async def admit(service: Service, token: Token, body: bytes, kind: str | None) -
 
 
 async def _check(service: Service, admitted: Admitted) -> None:
-    """Refuse a job that could never run here."""
+    """Refuse a job that could never run here; all of an array need the same."""
     familiar, look = service.familiar, _look_of(admitted)
     if look in familiar and not program_of(admitted.description).names_files:
         service.scheduler.check(admitted.description, admitted.team)

@@ -69,6 +69,8 @@ class Submission:
         submitted_by: str = "",
         idempotency_key: str | None = None,
         together: int = 1,
+        array_name: str | None = None,
+        array_position: int | None = None,
     ) -> Submission:
         """The job of a description; `team` is the one that it belongs to, which the description may leave open."""
         return cls(
@@ -81,6 +83,8 @@ class Submission:
             idempotency_key=idempotency_key,
             labels=job.labels,
             together=together,
+            array_name=array_name,
+            array_position=array_position,
         )
 
     def __post_init__(self) -> None:

@@ -118,3 +118,35 @@ def test_a_wrong_selection_cancels_nothing(client: httpx.Client, query: dict[str
 def test_a_wrong_label_is_refused(client: httpx.Client, labels: object, line: str) -> None:
     answer = client.post("/jobs", json={**JOB, "labels": labels})
     assert (answer.status_code, answer.json()["detail"][5 : 5 + len(line)]) == (422, line)
+
+
+def test_an_array_is_so_many_jobs_that_are_cancelled_as_one(client: httpx.Client) -> None:
+    array = {**JOB, "name": "sweep", "array": "0-8:4%2"}
+    answer = client.post("/jobs", json=array, headers={"Idempotency-Key": "array"})
+    members = answer.json()["jobs"]
+    assert [one["name"] for one in members] == ["sweep-0", "sweep-4", "sweep-8"]
+    assert {(one["array_id"], one["array_name"]) for one in members} == {(members[0]["id"], "sweep")}
+    again = client.post("/jobs", json=array, headers={"Idempotency-Key": "array"})
+    assert (again.status_code, again.json()["jobs"]) == (200, members)
+    assert client.post("/jobs", json=JOB, headers={"Idempotency-Key": "array"}).status_code == 409
+    assert client.get(f"/jobs/{members[1]['id']}").json()["spec"] == {**JOB, "name": "sweep-4", "array": "4%2"}
+    assert names(client, name="sweep") == ["sweep-8", "sweep-4", "sweep-0"]
+    assert len(ids(client.post("/jobs/cancel", params={"name": "sweep-4"}), status=202)) == 1
+    assert len(ids(client.post("/jobs/cancel", params={"name": "sweep"}), status=202)) == 2
+
+
+def test_a_matrix_is_so_many_jobs_and_a_dry_run_is_about_the_first(quiet: Served, client: httpx.Client) -> None:
+    before = quiet.stored()
+    matrix = {**JOB, "name": "m", "matrix": {"LR": [0.1, 1], "SEED": [1, 2]}}
+    tried = client.post("/jobs", json=matrix, params={"dry_run": "true"})
+    assert (tried.status_code, tried.json()["job"]["name"]) == (200, "m-0")
+    assert quiet.stored() == before
+    assert len(ids(client.post("/jobs", json=matrix), status=201)) == 4
+    assert quiet.stored() == before + 4
+
+
+def test_arrays_of_several_documents_are_limited_together(quiet: Served, client: httpx.Client) -> None:
+    before = quiet.stored()
+    answer = client.post("/jobs", json=[{**JOB, "array": "0-500"}, {**JOB, "array": "0-499"}])
+    assert answer.json()["detail"] == "job: 1001 jobs given; at most 1000 are made at once"
+    assert quiet.stored() == before

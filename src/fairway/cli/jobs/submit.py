@@ -78,6 +78,7 @@ def submit(
     steps: Annotated[int | None, _field("--steps", metavar="N")] = None,
     job_type: Annotated[str | None, _field("--job-type", metavar="NAME")] = None,
     env: Annotated[list[str] | None, _field("--env", metavar="NAME=VALUE")] = None,
+    array: Annotated[str | None, _field("--array", metavar="FIRST-LAST[:STEP][%MOST]")] = None,
     label: Annotated[list[str] | None, _field("--label", "-l", metavar="NAME=VALUE")] = None,
     workdir: Annotated[str | None, _field("--workdir", metavar="DIRECTORY")] = None,
     retries: Annotated[int | None, _field("--retries", metavar="N")] = None,
@@ -120,6 +121,8 @@ def submit(
     fairway submit resnet.yaml --weight 2 --dry-run
 
     fairway submit --follow -- 'make data && python train.py'
+
+    fairway submit --name sweep --array 0-99%4 -- 'python train.py --seed $FAIRWAY_ARRAY_INDEX'
     """
     options = {
         "name": name,
@@ -128,6 +131,7 @@ def submit(
         "steps": steps,
         "job_type": job_type,
         "workdir": workdir,
+        "array": array,
         "retries": retries,
         "deadline": deadline,
         "preemptible": False if no_preempt else None,
@@ -137,8 +141,8 @@ def submit(
     }
     given = {field: value for field, value in options.items() if value is not None}
     jobs = jobs_of(ctx.meta.get(_COMMAND), files or [], given)
-    if len(jobs) > 1 and follow:
-        raise InputError(f"{len(jobs)} jobs given, but --follow is for one; submit them singly")
+    if follow and (len(jobs) > 1 or jobs[0][1].many):
+        raise InputError("several jobs given, but --follow is for one; submit them singly")
     if follow and (dry_run or json_to is not None):
         raise InputError("--follow given with --dry-run or --json; choose one of them")
 
@@ -163,7 +167,7 @@ def _tried(client: Client, source: str, job: JobDescription) -> DryRun:
 
 
 def _submitted(client: Client, jobs: Sequence[JobDescription], key: str | None) -> list[Job]:
-    if len(jobs) == 1:
+    if len(jobs) == 1 and not jobs[0].many:
         return [client.submit(jobs[0], idempotency_key=key)]
     return client.submit_all(jobs, idempotency_key=key)
 
@@ -175,7 +179,8 @@ def _said_of(*sources: str) -> Iterator[None]:
         yield
     except InputError as error:
         found = _ABOUT.match(str(error))
-        if getattr(error, "status", None) != HTTPStatus.UNPROCESSABLE_ENTITY or not (found and sources[0]):
+        refused = getattr(error, "status", None) == HTTPStatus.UNPROCESSABLE_ENTITY and sources[0]
+        if not refused or found is None or (len(sources) > 1 and found[1] is None):
             raise
         source = sources[int(found[1] or 1) - 1]
         raise InputError(f"{source}: {str(error)[found.end() :]}") from None

@@ -13,7 +13,9 @@ from starlette.responses import Response
 
 from fairway.documents import shown
 from fairway.errors import InputError
+from fairway.jobs.arrays import MOST_JOBS
 from fairway.jobs.description import JobDescription
+from fairway.jobs.expansion import expanded
 from fairway.jobs.values import label_part
 from fairway.service.admission import Admitted, admit
 from fairway.service.authentication import Caller, Changer, changer, require_own_team, require_visible, team_of
@@ -116,7 +118,8 @@ async def submit_job(
 ) -> Response:
     """Take in a job in YAML or JSON; once it is acknowledged it is not lost.
 
-    Several documents in YAML, or a list in JSON, are several jobs: all are taken in, or none.
+    Several documents in YAML, or a list in JSON, are several jobs, and so are arrays and matrices: all are taken in, or
+    none.
     A job that can never run here is refused: malformed, with accelerators or a command that are not there, a gang
     larger than the cluster, or directories that are missing or cannot be written.
     """
@@ -128,14 +131,15 @@ async def submit_job(
     admitted = await admit(service, token, body, kind)
     submissions = _submissions(admitted, f"{token.name[:200]} ({token.id})", idempotency_key)
     if dry_run:
+        first_job = expanded(admitted[0].description)[0].job
         if len(admitted) > 1:
             raise InputError(f"dry_run: {len(admitted)} jobs given; try them one by one")
-        return await service.run_slowly(lambda: _tried(service, admitted[0].description, submissions[0]))
+        return await service.run_slowly(lambda: _tried(service, first_job, submissions[0]))
     taken = await service.intake.take(submissions)
     new = any(one.new for one in taken)
     if new:
         service.scheduler.notify()
-    if len(submissions) == 1 and not body.lstrip().startswith(b"["):
+    if len(submissions) == 1 and not admitted[0].description.many and not body.lstrip().startswith(b"["):
         if new:
             return json_answer(job_form(taken[0].job, None, service.terms), 201)
         return await service.run(lambda: json_answer(service.store.read(_standing, taken[0].job, service.terms)))
@@ -147,15 +151,21 @@ async def submit_job(
 
 def _submissions(admitted: Sequence[Admitted], submitted_by: str, key: str | None) -> list[Submission]:
     """What is to be stored; of jobs that come together, each has a key of its own."""
+    count = sum(one.count for one in admitted)
+    if count > MOST_JOBS:
+        raise InputError(f"job: {count} jobs given; at most {MOST_JOBS} are made at once")
+    members = [(member, one.team) for one in admitted for member in expanded(one.description)]
     return [
         Submission.of(
-            one.description,
-            team=one.team,
+            member.job,
+            team=team,
             submitted_by=submitted_by,
             idempotency_key=key if key is None or not number else f"{key}/{number}",
-            together=len(admitted),
+            together=count,
+            array_name=member.array_name,
+            array_position=member.position,
         )
-        for number, one in enumerate(admitted)
+        for number, (member, team) in enumerate(members)
     ]
 
 
