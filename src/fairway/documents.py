@@ -11,8 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import islice
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
 
 import yaml
@@ -79,6 +81,22 @@ class Form(Generic[T]):
             return self._checked(json_of(text, source, self.expected[""]))
         except InputError as error:
             raise about(source, error) from None
+
+    def read_all(self, text: str | bytes, source: str, *, most: int) -> list[T]:
+        """The content of each document in a text: those of YAML between lines of `---`, the members of a JSON list."""
+        try:
+            documents = _documents_of(text, source, self.expected[""], most)
+            if len(documents) == 1:
+                return [self._checked(documents[0])]
+        except InputError as error:
+            raise about(source, error) from None
+        found: list[T] = []
+        for number, document in enumerate(documents, 1):
+            try:
+                found.append(self._checked(document))
+            except InputError as error:
+                raise about(f"{source}, document {number}", error) from None
+        return found
 
     @cached_property
     def _parser(self) -> TypeAdapter[T]:
@@ -187,6 +205,34 @@ def _is_whole_float(problem: Mapping[str, Any]) -> bool:
 
 def json_of(text: str | bytes, source: str, expected: str) -> bytes:
     """The document as JSON in UTF-8, whichever of the two it is written in; refuses what is neither."""
+    content, is_yaml = _content_of(text, source, expected)
+    try:
+        return _json_of_yaml(content) if is_yaml else _json_without_repeated_names(content)
+    except RecursionError:
+        raise InputError(f"nested too deeply, expected {expected}") from None
+
+
+def _documents_of(text: str | bytes, source: str, expected: str, most: int) -> list[bytes]:
+    """The documents of a text, each as JSON; those of YAML that say nothing are left out."""
+    content, is_yaml = _content_of(text, source, expected)
+    try:
+        if is_yaml:
+            documents = _all_of_yaml(content, most)
+        else:
+            whole = _json_without_repeated_names(content)
+            listed = json.loads(whole) if content.lstrip().startswith("[") else None
+            documents = [whole] if listed is None else [json.dumps(one).encode() for one in listed[: most + 1]]
+    except RecursionError:
+        raise InputError(f"nested too deeply, expected {expected}") from None
+    if len(documents) > most:
+        raise InputError(f"more than {most} documents given, the most that is taken at once; give them in parts")
+    if not documents:
+        raise InputError(f"empty, expected {expected}")
+    return documents
+
+
+def _content_of(text: str | bytes, source: str, expected: str) -> tuple[str, bool]:
+    """A document as text, and whether it is to be read as YAML."""
     try:
         content = text if isinstance(text, str) else text.decode("utf-8-sig")
         content.encode()
@@ -195,11 +241,7 @@ def json_of(text: str | bytes, source: str, expected: str) -> bytes:
     content = content.removeprefix("\ufeff")
     if not content.strip():
         raise InputError(f"empty, expected {expected}")
-    is_yaml = source.lower().endswith((".yaml", ".yml")) or content.lstrip()[0] not in "{["
-    try:
-        return _json_of_yaml(content) if is_yaml else _json_without_repeated_names(content)
-    except RecursionError:
-        raise InputError(f"nested too deeply, expected {expected}") from None
+    return content, source.lower().endswith((".yaml", ".yml")) or content.lstrip()[0] not in "{["
 
 
 def _json_without_repeated_names(text: str) -> bytes:
@@ -254,17 +296,34 @@ _Loader.add_implicit_resolver(
 
 
 def _json_of_yaml(text: str) -> bytes:
+    with _yaml_problems():
+        return _dumped(yaml.load(text, Loader=_Loader))
+
+
+def _all_of_yaml(text: str, most: int) -> list[bytes]:
+    """The documents of a text, one more at the most than are wanted; one alone may be empty, which is for the form."""
+    with _yaml_problems():
+        found = list(islice(yaml.load_all(text, Loader=_Loader), most + 1))
+        return [_dumped(one) for one in found if one is not None or len(found) == 1]
+
+
+@contextmanager
+def _yaml_problems() -> Iterator[None]:
+    """Let an error of PyYAML be one line."""
     try:
-        document = yaml.load(text, Loader=_Loader)
+        yield
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f" at line {mark.line + 1} column {mark.column + 1}" if mark else ""
         raise InputError(f"not valid YAML: {error.problem}{where}; correct it there") from None
-    except InputError:
+    except (InputError, RecursionError):
         raise
     except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # PyYAML does not expect every value of the kinds that it knows, such as a number of a thousand digits.
         raise InputError(f"not valid YAML: {' '.join(str(error).split())}; correct it") from None
+
+
+def _dumped(document: object) -> bytes:
     try:
         return json.dumps(document, default=str).encode()  # a date is text, and will be refused as such
     except (TypeError, ValueError) as error:  # a name that is a date, a number of a thousand digits

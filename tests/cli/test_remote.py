@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.responses import JSONResponse
 from typer.testing import CliRunner, Result
 
 from fairway.cli.main import app
@@ -169,6 +168,21 @@ def test_several_jobs_are_submitted_in_their_order(made: Made, tmp_path: Path) -
     assert [job["id"] for job in document("submit", "one.yaml", "two.yaml")["jobs"]] == ["job-5", "job-6"]
 
 
+def test_an_array_is_sent_as_one_and_all_of_its_jobs_are_told(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("run: echo\nmatrix: {LR: [0.1, 1]}\n")
+    printed("submit", "job.yaml")
+    assert json.loads(made.bodies[0])[0]["matrix"] == {"LR": ["0.1", "1"]}
+    assert printed("submit", "--array", "0-9:3%2", "-q", "--", "true").split() == ["job-4"]
+    assert json.loads(made.bodies[1])[0]["array"] == "0-9:3%2"
+    printed("submit", "--array", "3", "--", "true")  # one index is one job
+    assert json.loads(made.bodies[2])["array"] == "3"
+    seen = len(made.seen)
+    assert refused("submit", "--array", "0-1000000000", "--", "true").endswith("at most 1000 are made at once")
+    assert refused("submit", "--array", "x", "--", "true").startswith('job: array: "x" given, expected indexes')
+    assert refused("submit", "--array", "0-1", "--follow", "--", "true").startswith("several jobs given, but --follow")
+    assert len(made.seen) == seen
+
+
 def test_a_directory_is_refused_with_the_file_in_it_that_may_be_meant(made: Made, tmp_path: Path) -> None:
     (tmp_path / "jobs").mkdir()
     said = refused("submit", "jobs")
@@ -184,19 +198,30 @@ def test_of_several_jobs_none_is_submitted_if_one_cannot_be_read(made: Made, tmp
     assert made.seen == []
 
 
-def test_if_the_server_refuses_one_of_several_those_before_it_are_told(made: Made, tmp_path: Path) -> None:
+def test_several_jobs_are_sent_at_once_and_the_one_that_the_server_refuses_is_named(made: Made, tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text("run: echo\n")
-    (tmp_path / "two.yaml").write_text("run: echo\n")
-    answered = JSONResponse(job(7), 201)
-    made.failures = [
-        answered,
-        problem(422, "job: resources.accelerators: 'h100' is not an accelerator of this cluster"),
-    ]
-    result = run("submit", "one.yaml", "two.yaml", "-q")
-    assert (result.exit_code, result.stdout) == (2, "job-7\n")
-    assert result.stderr == (
-        "fairway: two.yaml: resources.accelerators: 'h100' is not an accelerator of this cluster\n"
-    )
+    (tmp_path / "two.yaml").write_text("run: echo\n---\nrun: echo 2\n---\n")
+    no_such = "resources.accelerators: 'h100' is not an accelerator of this cluster"
+    made.failures = [problem(422, f"job, document 2: {no_such}"), problem(422, f"job, document 3: {no_such}")]
+    assert refused("submit", "one.yaml", "two.yaml", "-q") == f"two.yaml, document 1: {no_such}"
+    assert refused("submit", "one.yaml", "two.yaml", "-q") == f"two.yaml, document 2: {no_such}"
+    assert len(made.seen) == 2
+
+
+def test_the_documents_of_a_file_are_so_many_jobs_or_none(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "jobs.yaml").write_text("run: echo 1\n---\nrun: echo 2\nlabels: {sweep: lr}\n")
+    assert printed("submit", "jobs.yaml", "-q", "--label", "by=me").split() == ["job-3", "job-4"]
+    sent = json.loads(made.bodies[0])
+    assert [one["run"] for one in sent] == ["echo 1", "echo 2"]
+    assert [one["labels"] for one in sent] == [{"by": "me"}, {"sweep": "lr", "by": "me"}]
+    (tmp_path / "jobs.yaml").write_text("run: echo 1\n---\nrun: echo 2\nsteps: many\n")
+    assert refused("submit", "jobs.yaml").startswith('jobs.yaml, document 2: steps: "many" given, expected')
+    assert refused("submit", "jobs.yaml", "--name", "x").startswith("jobs.yaml, document 2: steps")
+    (tmp_path / "jobs.yaml").write_text("run: echo 1\n---\nrun: echo 2\n")
+    assert refused("submit", "jobs.yaml", "--name", "x") == "--name given for 2 jobs; names are for one each"
+    (tmp_path / "jobs.yaml").write_text("run: echo\n---\n" * 101)
+    assert refused("submit", "jobs.yaml").startswith("jobs.yaml: more than 100 documents given")
+    assert len(made.seen) == 1
 
 
 def test_the_key_makes_a_second_submission_find_the_first(made: Made) -> None:
@@ -401,8 +426,36 @@ def test_all_jobs_that_can_be_are_cancelled(made: Made) -> None:
     result = run("cancel", "job-8", "job-2", "job-9")
     assert result.exit_code == 2
     assert result.stdout == "job-2 cancelled\n"
-    assert result.stderr == "fairway: no job 'job-8'\nfairway: no job 'job-9'\n"
+    assert [line[:22] for line in result.stderr.splitlines()] == ["fairway: no job 'job-8", "fairway: no job 'job-9"]
     assert document("cancel", "job-2") == {"jobs": [{"id": "job-2", "state": "cancelled"}]}
+
+
+def test_jobs_are_cancelled_by_name_label_or_team(made: Made) -> None:
+    assert printed("cancel", "name-1") == "job-1 asked to stop (running)\n"
+    assert printed("cancel", "--label", "sweep=lr", "-l", "by=me", "--team", "vision").startswith("job-1 asked to stop")
+    assert made.seen[-1].query_params.multi_items() == [("label", "sweep=lr"), ("label", "by=me"), ("team", "vision")]
+    assert refused("cancel").startswith("no job given; name one by its id or name, or give --label or --team")
+    assert refused("cancel", "job-1", "--team", "a") == "a job and --label or --team both given; choose one of them"
+    for wrong in ("sweep", "=lr", "sweep="):
+        assert refused("cancel", "--label", wrong) == f"--label: '{wrong}' given, expected NAME=VALUE, as in sweep=lr"
+    assert refused("cancel", "-l", "a=1", "-l", "a=2").startswith("--label: two values given for 'a'")
+    made.jobs = []
+    assert refused("cancel", "--team", "vision").startswith("no such job waits or runs")
+
+
+@pytest.mark.parametrize("command", ["logs", "explain", "status"])
+def test_a_name_means_the_newest_job_that_has_it(made: Made, command: str) -> None:
+    assert run(command, "name-2").stderr == ""
+    assert made.seen[-1].url.path.startswith("/jobs/job-2")
+    made.jobs = [job(9, name="twice"), job(4, name="twice"), job(1, name="job-9")]
+    result = run(command, "twice")
+    assert result.exit_code == 0
+    assert result.stderr == "fairway: several jobs are called 'twice'; this is the newest, job-9\n"
+    assert made.seen[-1].url.path.startswith("/jobs/job-9")
+    assert run(command, "job-9").stderr == ""  # an id goes before the name of another job
+    assert refused(command, "no-such") == "no job 'no-such', by id or by name; 'fairway ls --all' lists them"
+    if command != "status":
+        assert run(command, "--team", "vision").stderr.startswith("fairway: several jobs match; this is the newest")
 
 
 def test_workers_and_draining_them(made: Made) -> None:
@@ -452,7 +505,7 @@ def test_no_token_is_one_line_that_says_where_one_could_come_from(made: Made, mo
 
 @pytest.mark.parametrize("command", ["status", "cancel"])
 def test_an_unknown_job_is_one_line(made: Made, command: str) -> None:
-    assert refused(command, "job-99") == "no job 'job-99'"
+    assert refused(command, "job-99").startswith("no job 'job-99'")
 
 
 def test_the_address_and_token_are_found_in_the_directory(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,9 @@ def _application(made: Made) -> Starlette:
     async def jobs(request: Request) -> Response:
         after = int(request.query_params.get("after", 0))
         states = request.query_params.getlist("state")
-        chosen = [one for one in made.jobs if not states or one["state"] in states][after:]
+        name = request.query_params.get("name")
+        chosen = [one for one in made.jobs if (not states or one["state"] in states) and name in {None, one["name"]}]
+        chosen = chosen[after:]
         limit = int(request.query_params["limit"])
         following = after + limit if len(chosen) > limit else None
         return JSONResponse({"jobs": chosen[:limit], "next": following})
@@ -162,7 +164,11 @@ def _application(made: Made) -> Starlette:
         known = next((one for one in made.jobs if one.get("key") == key), None)
         if known is not None:
             return JSONResponse(known)
-        made.jobs.append(job(len(made.jobs) + 1, key=key))
+        several = json.loads(body) if body.startswith(b"[") else [{}]
+        for _ in several:
+            made.jobs.append(job(len(made.jobs) + 1, key=key))
+        if body.startswith(b"["):
+            return JSONResponse({"jobs": made.jobs[-len(several) :]}, 201)
         return JSONResponse(made.jobs[-1], 201)
 
     async def one(request: Request) -> Response:
@@ -177,6 +183,11 @@ def _application(made: Made) -> Starlette:
             return problem(404, f"no job '{request.path_params['job']}'")
         found["state"] = "cancelled" if found["state"] == "queued" else found["state"]
         return JSONResponse({"id": found["id"], "state": found["state"]}, 202)
+
+    async def cancel_all(request: Request) -> Response:
+        name = request.query_params.get("name")
+        chosen = [one for one in made.jobs if name in {None, one["name"]}]
+        return JSONResponse({"jobs": [{"id": one["id"], "state": one["state"]} for one in chosen], "more": False}, 202)
 
     async def explain(request: Request) -> Response:
         return JSONResponse(EXPLANATION)
@@ -256,6 +267,7 @@ def _application(made: Made) -> Starlette:
         routes=[
             Route("/jobs", guarded(submit), methods=["POST"]),
             Route("/jobs", guarded(jobs)),
+            Route("/jobs/cancel", guarded(cancel_all), methods=["POST"]),
             Route("/jobs/{job}", guarded(one)),
             Route("/jobs/{job}/cancel", guarded(cancel), methods=["POST"]),
             Route("/jobs/{job}/explain", guarded(explain)),

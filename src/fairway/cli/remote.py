@@ -41,7 +41,6 @@ JsonTo = Annotated[
     str | None,
     typer.Option("--json", metavar="-|FILE", help="Print JSON (-), or write it to a file.", show_default=False),
 ]
-JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.", show_default=False)]
 
 
 def connected(address: str | None, token: str | None) -> Client:

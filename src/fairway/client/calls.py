@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from fairway.back_off import BackOff
 from fairway.client.errors import TimedOutError, document_of, not_understood
-from fairway.client.job_body import JobLike, job_body
+from fairway.client.job_body import JobLike, described, job_body, jobs_body
 from fairway.client.patience import Patience
 from fairway.client.records import (
     DryRun,
@@ -52,6 +52,12 @@ def path_of(job: str | Job, *parts: str) -> str:
     return "/".join(("/jobs", quote(id_of(job), safe="", errors="replace"), *parts))
 
 
+def selection(name: str | None, labels: Mapping[str, str] | None, team: str | None) -> Query:
+    """The parameters that say which jobs are meant."""
+    given = [("name", name), *(("label", f"{one}={value}") for one, value in (labels or {}).items()), ("team", team)]
+    return [(parameter, value) for parameter, value in given if value is not None]
+
+
 @dataclass(frozen=True, slots=True)
 class Calls:
     """What can be asked of the server behind `patience`."""
@@ -60,22 +66,22 @@ class Calls:
 
     def submit(self, job: JobLike, idempotency_key: str | None) -> Steps[Job]:
         """A key of its own makes it safe to send a submission again when it is not known whether it arrived."""
-        body = job_body(job)
-        key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-        if not (key and key.isascii() and key.isprintable()):
-            raise InputError(f"idempotency key: {key!a} given, expected some letters, digits and signs of ASCII")
-        headers = {"Content-Type": JSON, "Idempotency-Key": key}
-        return self._one(Request("POST", "/jobs", headers=headers, body=body), Job.of)
+        return self._one(_submission(job_body(job), idempotency_key), Job.of)
+
+    def submit_all(self, jobs: JobLike | Sequence[JobLike], idempotency_key: str | None) -> Steps[list[Job]]:
+        """The same for several, all or none."""
+        request = _submission(jobs_body(jobs), idempotency_key)
+        return self._one(request, lambda answer: list(map(Job.of, answer["jobs"])))
 
     def try_out(self, job: JobLike) -> Steps[DryRun]:
         """What would become of a job."""
-        query = (("dry_run", "true"),)
-        return self._one(Request("POST", "/jobs", query, {"Content-Type": JSON}, job_body(job)), DryRun.of)
+        query, body = (("dry_run", "true"),), json.dumps(described(job).document()).encode()
+        return self._one(Request("POST", "/jobs", query, {"Content-Type": JSON}, body), DryRun.of)
 
-    def jobs(self, state: str | Iterable[str] | None, team: str | None, order: str, limit: int | None) -> Steps[Job]:
+    def jobs(self, state: str | Iterable[str] | None, selected: Query, order: str, limit: int | None) -> Steps[Job]:
         """Jobs, page after page."""
         states = () if state is None else (state,) if isinstance(state, str) else tuple(state)
-        query = [*(("state", one) for one in states), *([("team", team)] if team is not None else []), ("order", order)]
+        query = [*(("state", one) for one in states), *selected, ("order", order)]
         return self._pages("/jobs", query, "jobs", Job.of, limit)
 
     def job(self, job: str | Job) -> Steps[Job]:
@@ -85,6 +91,18 @@ class Calls:
     def cancel(self, job: str | Job) -> Steps[str]:
         """The state in which the server had found it."""
         return self._one(Request("POST", path_of(job, "cancel")), lambda answer: str(answer["state"]))
+
+    def cancel_all(self, selected: Query) -> Steps[dict[str, str]]:
+        """The states in which the server had found the jobs, by id."""
+        cancelled: dict[str, str] = {}
+        more = True
+        while more:
+            request = Request("POST", "/jobs/cancel", tuple(selected))
+            found, more = yield from self._answer(
+                request, lambda answer: ({one["id"]: str(one["state"]) for one in answer["jobs"]}, answer["more"])
+            )
+            cancelled |= found
+        yield Give(cancelled)
 
     def explain(self, job: str | Job) -> Steps[Explanation]:
         """Why it is where it is."""
@@ -188,6 +206,13 @@ class Calls:
             if following is None:
                 return
             after = str(following)
+
+
+def _submission(body: bytes, idempotency_key: str | None) -> Request:
+    key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+    if not (key and key.isascii() and key.isprintable()):
+        raise InputError(f"idempotency key: {key!a} given, expected some letters, digits and signs of ASCII")
+    return Request("POST", "/jobs", headers={"Content-Type": JSON, "Idempotency-Key": key}, body=body)
 
 
 def _token_path(token: str) -> str:

@@ -82,7 +82,8 @@ class Job(Record):
     """A job as the server knows it.
 
     `accelerators` is what it asks for, `accelerator` the type it runs on now. `reason_code` and `reason` say why it
-    waits, or why it ended. `spec`, its description, `attempts`, `leases` and `rates` are there only if one
+    waits, or why it ended. Jobs of an array have `array_name` and the id of the
+    first in common. `spec`, its description, `attempts`, `leases` and `rates` are there only if one
     asks for one job.
     """
 
@@ -90,6 +91,8 @@ class Job(Record):
     state: str
     number: int = 0
     name: str | None = None
+    array_id: str | None = None
+    array_name: str | None = None
     team: str | None = None
     weight: float = 1.0
     submitted_at: float | None = None

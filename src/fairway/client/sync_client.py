@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Literal, Self, TypeVar, overload
 
 import httpx
 
 from fairway.client import httpx_adapter, streams
-from fairway.client.calls import Calls
+from fairway.client.calls import Calls, selection
 from fairway.client.job_body import JobLike
 from fairway.client.patience import Patience
 from fairway.client.place import Place
@@ -68,16 +68,22 @@ class Client:
             return self._one(self._calls.try_out(job))
         return self._one(self._calls.submit(job, idempotency_key))
 
+    def submit_all(self, jobs: JobLike | Sequence[JobLike], *, idempotency_key: str | None = None) -> list[Job]:
+        """Submit several jobs, all of them or none: a sequence, or the documents of YAML and files."""
+        return self._one(self._calls.submit_all(jobs, idempotency_key))
+
     def jobs(
         self,
         *,
         state: str | Iterable[str] | None = None,
         team: str | None = None,
+        name: str | None = None,
+        labels: Mapping[str, str] | None = None,
         order: Literal["newest", "oldest"] = "newest",
         limit: int | None = None,
     ) -> Iterator[Job]:
-        """Jobs, in some states or of a team only if so asked; fetched page by page as they are used."""
-        return self._all(self._calls.jobs(state, team, order, limit))
+        """Jobs, only those in some states, of a team, of a name or with labels if so asked; fetched page by page."""
+        return self._all(self._calls.jobs(state, selection(name, labels, team), order, limit))
 
     def job(self, job: str | Job) -> Job:
         """One job, with its attempts, its leases and its measured rates."""
@@ -86,6 +92,12 @@ class Client:
     def cancel(self, job: str | Job) -> str:
         """Ask for the end of a job; returns the state in which it was. It may take a moment to stop."""
         return self._one(self._calls.cancel(job))
+
+    def cancel_all(
+        self, *, name: str | None = None, labels: Mapping[str, str] | None = None, team: str | None = None
+    ) -> dict[str, str]:
+        """Ask for the end of all jobs of a name, with labels or of a team that wait or run; their states, by id."""
+        return self._one(self._calls.cancel_all(selection(name, labels, team)))
 
     def explain(self, job: str | Job) -> Explanation:
         """Why a job waits, which jobs are ahead of it, when it will start and what would start it now."""

@@ -19,176 +19,43 @@ documentation come from it. A description is stored and sent as its `document`, 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    AliasChoices,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from fairway.documents import A_NAME, Expected, Form, about, names_of, shown
+from fairway.documents import A_NAME, Expected, Form, about, names_of
 from fairway.errors import InputError
 from fairway.jobs.accelerators import AcceleratorRequest
-from fairway.magnitudes import FACTORS, MOST_STEPS
-from fairway.quantities import A_SPAN, seconds_of
+from fairway.jobs.values import (
+    Accelerators,
+    Command,
+    Deadline,
+    Directory,
+    Indexes,
+    JobType,
+    Labels,
+    Matrix,
+    Span,
+    Text,
+    Throughputs,
+    Variables,
+    Weight,
+    job_name,
+    one_node,
+)
+from fairway.magnitudes import MOST_STEPS
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OURS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES"}
 _BRACKETS = re.compile(
     r"^([ \t]*(?:resources:[ \t]*\{[ \t]*)?accelerators:[ \t]*)(\[[^\[\]\n]*\][ \t]*:[ \t]*\d+)", re.MULTILINE
 )
 
-# How values are read. An error that is raised here does not yet say in which field; the form adds that.
-
-
-def _command(run: object) -> str | tuple[str, ...]:
-    words = [run] if isinstance(run, str) else list(run) if isinstance(run, list | tuple) else run
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise InputError(f"{shown(run)} given, expected a command, as in 'python train.py', or a list of its words")
-    if not words or not words[0].strip():
-        raise InputError("nothing to run given, expected a command, as in 'python train.py'")
-    if "\0" in "".join(words):
-        raise InputError("a character of code 0 given, which no command can have")
-    return run if isinstance(run, str) else tuple(words)
-
-
-def _job_name(name: str) -> str:
-    """The name itself, if it can be one of a job; names become directories, so a path is refused."""
-    if _NAME.fullmatch(name):
-        return name
-    why = "it must not be a path" if "/" in name or "\\" in name or set(name) == {"."} else "it is not one"
-    raise InputError(
-        f"'{name}' given, but {why}; expected up to 63 letters, digits, '.', '_' and '-', a letter or digit first"
-    )
-
-
-def _variable_name(name: str) -> str:
-    if not _VARIABLE.fullmatch(name):
-        raise InputError("not the name of a variable; use letters, digits and '_', no digit first")
-    if name.startswith("FAIRWAY_") or name in _OURS:
-        raise InputError("set by Fairway itself; take it out")
-    return name
-
-
-def _variable_value(value: object) -> str:
-    if value is None:
-        raise InputError("no value given, expected text; write '' for an empty one")
-    if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
-        raise InputError(f"{shown(value)} given, expected text or a finite number")
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    if "\0" in text:
-        raise InputError("a character of code 0 given, which no variable can have")
-    return text
-
-
-def _one_node(count: int) -> int:
-    if count != 1:
-        raise InputError(
-            f"{count} given, but a job runs on one node here; ask for more accelerators instead, "
-            "as in 'resources: {accelerators: A100:4}'"
-        )
-    return count
-
-
-def _deadline(given: object) -> float | datetime:
-    time = given
-    if isinstance(given, str) and re.match(r"\d{4}-", given):
-        try:
-            time = datetime.fromisoformat(given)
-        except ValueError:
-            raise InputError(f"'{given}' given, expected a time such as '2027-01-31T18:00+01:00'") from None
-    if not isinstance(time, datetime):
-        try:
-            return seconds_of(given)
-        except InputError as error:
-            raise InputError(f"{error}; or a time with its zone, such as '2027-01-31T18:00+01:00'") from None
-    if time.tzinfo is None:
-        raise InputError(f"'{given}' given without a time zone; add one, as in '{given}+00:00' or '{given}Z'")
-    try:
-        return time.astimezone(UTC)
-    except OverflowError:
-        raise InputError(f"'{given}' given, expected a time of the years 1 to 9999 in every time zone") from None
-
-
-# What values have to be.
-
-_SPAN_OR_TEXT: dict[str, Any] = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}
-
-Text = Annotated[str, Field(min_length=1)]
-Command = Annotated[
-    str | tuple[str, ...],
-    PlainValidator(_command),
-    PlainSerializer(lambda run: run if isinstance(run, str) else list(run)),
-    Expected("the command to run, as in 'python train.py', or a list of its words"),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "minLength": 1},
-                {"type": "array", "items": {"type": "string"}, "minItems": 1},
-            ]
-        }
-    ),
-]
-Directory = Annotated[Text, Expected("a directory")]
-Accelerators = Annotated[
-    AcceleratorRequest,
-    PlainValidator(AcceleratorRequest.read),
-    PlainSerializer(str),
-    Expected("types and a count, as in 'A100:2', '[A100, V100]:2' or {A100: 2}"),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array"}, {"type": "object"}]}),
-]
-Variables = Annotated[
-    dict[
-        Annotated[str, AfterValidator(_variable_name)],
-        Annotated[
-            str,
-            PlainValidator(_variable_value),
-            Expected("text or a number"),
-            WithJsonSchema({"anyOf": [{"type": kind} for kind in ("string", "number", "boolean")]}),
-        ],
-    ],
-    Expected("variables by name, as in {DATA: /data}"),
-]
-Weight = Annotated[
-    float,
-    Field(ge=FACTORS.least, le=FACTORS.most),
-    Expected(f"a number above 0, from {FACTORS}; a job of weight 2 gets twice the share of one of weight 1"),
-]
-Span = Annotated[float, PlainValidator(seconds_of), Expected(A_SPAN), WithJsonSchema(_SPAN_OR_TEXT)]
-Deadline = Annotated[
-    float | datetime,
-    PlainValidator(_deadline),
-    PlainSerializer(lambda time: time.isoformat() if isinstance(time, datetime) else time),
-    Expected(f"{A_SPAN} after submission, or a time with its zone such as '2027-01-31T18:00+01:00'"),
-    WithJsonSchema(_SPAN_OR_TEXT),
-]
-JobType = Annotated[Text, Expected("the name of a job type in the table of profiles")]
-Throughputs = Annotated[
-    dict[
-        Text,
-        Annotated[
-            float,
-            Field(ge=0, le=FACTORS.most),
-            AfterValidator(FACTORS.checked),
-            Expected(f"a number of at least 0, of a size from {FACTORS} (steps per second)"),
-        ],
-    ],
-    Expected("steps per second by accelerator type, as in {v100: 4.1, k80: 0.9}"),
-]
+MOST_DOCUMENTS = 100
+"""Descriptions in one submission; each may be an array."""
 
 
 class _Part(BaseModel):
@@ -254,10 +121,15 @@ class JobDescription(_Part):
     kind: Annotated[Literal["training"], Expected("'training'")] = Field(
         default="training", description="What sort of work it is; `training` is the only one."
     )
-    name: Annotated[Text, AfterValidator(_job_name), Expected(A_NAME)] | None = Field(
+    name: Annotated[Text, AfterValidator(job_name), Expected(A_NAME)] | None = Field(
         default=None,
         description="Its name for people: up to 63 letters, digits, `.`, `_` and `-`.",
         examples=["resnet"],
+    )
+    labels: Labels = Field(
+        default={},
+        description="By what it is found besides its name, by `ls`, `cancel`, `logs` and `explain`.",
+        examples=[{"sweep": "lr"}],
     )
     setup: Annotated[Text, Expected("a command to run before, as in 'pip install -r requirements.txt'")] | None = Field(
         default=None, description="A command to run before.", examples=["pip install -r requirements.txt"]
@@ -268,10 +140,21 @@ class JobDescription(_Part):
         examples=["~/vision"],
     )
     envs: Variables = Field(default={}, description="Variables for its environment.", examples=[{"DATA": "/data"}])
+    array: Indexes | None = Field(
+        default=None,
+        description="One job for each index, which it finds in `FAIRWAY_ARRAY_INDEX`; `%4` lets at most four be "
+        "scheduled at a time.",
+        examples=["0-9", "0-9:2", "0-99%4"],
+    )
+    matrix: Matrix | None = Field(
+        default=None,
+        description="One job for each combination of these values, which it finds in variables of these names.",
+        examples=[{"LR": [0.1, 0.01], "SEED": [0, 1, 2]}],
+    )
     resources: Annotated[Resources, Expected("an object, as in {accelerators: A100:2}")] = Field(
         default=Resources(), description="What it needs."
     )
-    num_nodes: Annotated[int, AfterValidator(_one_node), Expected("1, or nothing")] = Field(
+    num_nodes: Annotated[int, AfterValidator(one_node), Expected("1, or nothing")] = Field(
         default=1, description="How many machines it spans; only 1 is possible.", json_schema_extra={"const": 1}
     )
     team: Annotated[Text, Expected("the name of a team")] | None = Field(
@@ -316,6 +199,22 @@ class JobDescription(_Part):
         examples=["ResNet-50 (batch size 64)"],
     )
 
+    @model_validator(mode="after")
+    def _one_kind_of_many(self) -> JobDescription:
+        if self.matrix is None:
+            return self
+        if self.array is not None:
+            raise InputError("array: given beside matrix, whose jobs are an array already; keep one of them")
+        twice = next((name for name in self.matrix if name in self.envs), None)
+        if twice is not None:
+            raise InputError(f"matrix: '{twice}' given, which envs has as well; keep one of them")
+        return self
+
+    @property
+    def many(self) -> bool:
+        """Whether it stands for several jobs."""
+        return self.matrix is not None or (self.array is not None and len(self.array) > 1)
+
     def document(self) -> dict[str, Any]:
         """The one form in which a description is stored and sent: the fields that were given, by their first names."""
         return self.model_dump(mode="json", exclude_unset=True)
@@ -345,6 +244,11 @@ def _at_home(directory: str | None) -> str | None:
 
 
 _FORM = Form.of(JobDescription, "a job, as in 'run: python train.py'")
+
+
+def parse_jobs(text: str | bytes, source: str) -> list[JobDescription]:
+    """Read all jobs of a text: the documents of YAML, separated by `---`, or a list in JSON."""
+    return _FORM.read_all(_with_quotes(text), source, most=MOST_DOCUMENTS)
 
 
 def parse_job(text: str | bytes, source: str) -> JobDescription:

@@ -1,4 +1,4 @@
-"""Looks at a job at the door: what could never run is refused there, with what is wrong with it, and nothing is stored.
+"""Looks at jobs at the door: what could never run is refused there, with what is wrong with it, and nothing is stored.
 
 Besides its form, that is: accelerators that this cluster does not have, gangs that are larger than it, what the policy
 cannot decide about, and what the backend's machines lack. Most jobs are looked at in a tenth of a millisecond,
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from fairway.documents import about
 from fairway.errors import InputError
-from fairway.jobs.description import JobDescription, parse_job
+from fairway.jobs.description import JobDescription, parse_jobs
+from fairway.jobs.expansion import count_of
 from fairway.live.training.start_command import program_of
 from fairway.service.authentication import require_own_team, team_of
 from fairway.service.context import Service
@@ -30,32 +31,45 @@ class Admitted:
     description: JobDescription
     team: str | None
 
+    @property
+    def count(self) -> int:
+        """How many jobs it stands for."""
+        return count_of(self.description)
 
-async def admit(service: Service, token: Token, body: bytes, kind: str | None) -> Admitted:
-    """Read and check a job; `kind` is the media type that was given, if one was."""
+
+async def admit(service: Service, token: Token, body: bytes, kind: str | None) -> list[Admitted]:
+    """Read and check the jobs of a body, all of them or none; `kind` is the media type that was given, if one was."""
     if looks_like_json(body) and kind not in YAML:
         quick = len(body) <= _QUICK_BYTES
         admitted = _read(body, kind, token) if quick else await service.run(lambda: _read(body, kind, token))
     else:  # YAML, of which many at once would take all of the processor for themselves
         admitted = await service.run_slowly(lambda: _read(body, kind, token))
-    familiar, look = service.familiar, _look_of(admitted)
-    try:
-        if look in familiar and not program_of(admitted.description).names_files:
-            service.scheduler.check(admitted.description, admitted.team)
-        else:
-            await service.run(lambda: service.scheduler.check(admitted.description, admitted.team))
-    except InputError as error:
-        raise about(_SOURCE, error) from None
-    if len(familiar) >= _MOST_FAMILIAR:
-        familiar.clear()
-    familiar.add(look)
+    for number, one in enumerate(admitted, 1):
+        try:
+            await _check(service, one)
+        except InputError as error:
+            raise about(_SOURCE if len(admitted) == 1 else f"{_SOURCE}, document {number}", error) from None
     return admitted
 
 
-def _read(body: bytes, kind: str | None, token: Token) -> Admitted:
-    description = _description(body, kind)
-    require_own_team(token, description.team)
-    return Admitted(description, description.team if description.team is not None else team_of(token))
+async def _check(service: Service, admitted: Admitted) -> None:
+    """Refuse a job that could never run here; all of an array need the same."""
+    familiar, look = service.familiar, _look_of(admitted)
+    if look in familiar and not program_of(admitted.description).names_files:
+        service.scheduler.check(admitted.description, admitted.team)
+    else:
+        await service.run(lambda: service.scheduler.check(admitted.description, admitted.team))
+    if len(familiar) >= _MOST_FAMILIAR:
+        familiar.clear()
+    familiar.add(look)
+
+
+def _read(body: bytes, kind: str | None, token: Token) -> list[Admitted]:
+    admitted: list[Admitted] = []
+    for description in _descriptions(body, kind):
+        require_own_team(token, description.team)
+        admitted.append(Admitted(description, description.team if description.team is not None else team_of(token)))
+    return admitted
 
 
 def _look_of(admitted: Admitted) -> object:
@@ -66,11 +80,11 @@ def _look_of(admitted: Admitted) -> object:
     return asked, admitted.team, job.steps is None, type(job.deadline)
 
 
-def _description(body: bytes, kind: str | None) -> JobDescription:
+def _descriptions(body: bytes, kind: str | None) -> list[JobDescription]:
     is_json = looks_like_json(body)
     if kind in YAML or (kind in {None, TEXT} and not is_json):
         refuse_long_yaml(body)
-        return parse_job(body, f"{_SOURCE}.yaml")
+        return parse_jobs(body, f"{_SOURCE}.yaml")
     if not is_json and body.strip():
         raise InputError(f"{_SOURCE}: not valid JSON: an object {{…}} expected; send YAML as application/yaml")
-    return parse_job(body, _SOURCE)
+    return parse_jobs(body, _SOURCE)

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from sqlalchemy import Connection
 
@@ -32,8 +33,8 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    submission: Submission
-    answer: asyncio.Future[Taken] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    submissions: Sequence[Submission]
+    answer: asyncio.Future[list[Taken]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class Intake:
@@ -44,9 +45,9 @@ class Intake:
         self._waiting: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def take(self, submission: Submission) -> Taken:
-        """Store a job; when this returns it is durable."""
-        waiting = _Waiting(submission)
+    async def take(self, submissions: Sequence[Submission]) -> list[Taken]:
+        """Store jobs, all of them or none; when this returns they are durable."""
+        waiting = _Waiting(submissions)
         self._waiting.append(waiting)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write())
@@ -54,7 +55,8 @@ class Intake:
 
     async def _write(self) -> None:
         while self._waiting:
-            some, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+            count = self._how_many()
+            some, self._waiting = self._waiting[:count], self._waiting[count:]
             try:
                 await self._write_together(some)
             except FairwayError as error:
@@ -66,15 +68,27 @@ class Intake:
                 for one in some:
                     _refuse(one, error)
 
+    def _how_many(self) -> int:
+        """How many of those that wait are written next: as many as make so many jobs, one at the least."""
+        jobs = 0
+        for count, waiting in enumerate(self._waiting):
+            jobs += len(waiting.submissions)
+            if count and jobs > _MOST:
+                return count
+        return len(self._waiting)
+
     async def _write_together(self, some: list[_Waiting]) -> None:
-        last, jobs = await asyncio.wrap_future(
-            self._store.begin_write(_submitted, [waiting.submission for waiting in some], at=self._now())
-        )
+        submissions = [submission for waiting in some for submission in waiting.submissions]
+        last, jobs = await asyncio.wrap_future(self._store.begin_write(_submitted, submissions, at=self._now()))
         seen: set[int] = set()
-        for waiting, job in zip(some, jobs, strict=True):
+        stored = iter(jobs)
+        for waiting in some:
+            taken: list[Taken] = []
+            for job in islice(stored, len(waiting.submissions)):
+                taken.append(Taken(job, job.number > last and job.number not in seen))
+                seen.add(job.number)
             if not waiting.answer.done():  # the client may have gone
-                waiting.answer.set_result(Taken(job, job.number > last and job.number not in seen))
-            seen.add(job.number)
+                waiting.answer.set_result(taken)
 
     async def _write_alone(self, one: _Waiting) -> None:
         try:

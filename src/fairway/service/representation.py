@@ -35,6 +35,8 @@ class JobForm(_Form):
     id: str | None = Field(description="Null only for a job that was not submitted (dry_run).")
     number: int | None = Field(description="Its place in the order of submission.")
     name: str | None
+    array_id: str | None = Field(description="Of a job of an array, the id of the first one.")
+    array_name: str | None = Field(description="The name that the jobs of its array have in common.")
     team: str | None
     state: JobState
     weight: float
@@ -143,6 +145,14 @@ class DryRun(_Form):
     emulated: bool
 
 
+class JobList(_Form):
+    """Jobs that were submitted together, in their order."""
+
+    model_config = ConfigDict(title="JobList")
+
+    jobs: list[JobForm]
+
+
 class Cancelled(_Form):
     """A job that is to be cancelled; one that runs is stopped first."""
 
@@ -150,6 +160,15 @@ class Cancelled(_Form):
 
     id: str
     state: JobState
+
+
+class CancelledJobs(_Form):
+    """Jobs that are to be cancelled; `more` says that there are others, for which to ask again."""
+
+    model_config = ConfigDict(title="CancelledJobs")
+
+    jobs: list[Cancelled]
+    more: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ class JobRecord:
     `number` is its place in the order of submission. `attempts` counts the times that its processes were started,
     `failures` those that failed. `steps` is what it was submitted with, `steps_left` what is left of them by the last
     report, `checkpoint_steps_left` what was left when its last checkpoint was saved; None where that was not reported.
-    `reason_code` and `reason` say why it waits, or why it ended.
+    `reason_code` and `reason` say why it waits, or why it ended. Of an array, `array_id` is the id of the first job and
+    `array_name` the name that they have in common.
     """
 
     number: int
@@ -44,6 +45,8 @@ class JobRecord:
     checkpoint: str | None = None
     idempotency_key: str | None = None
     content: str = ""
+    array_id: str | None = None
+    array_name: str | None = None
 
     @property
     def active(self) -> bool:

@@ -1,5 +1,7 @@
 """Takes jobs in: all of a call or none, each once, however often it is sent.
 
+Jobs that are submitted together, such as those of an array, are so many submissions of one call.
+
 A submission may carry an idempotency key. Sent again by the same submitter it finds the job that it made before; with
 other content, it is refused. A key belongs to its submitter (`submitted_by`): two submitters may use the same one.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from itertools import count
 from typing import Any
@@ -21,7 +23,7 @@ from fairway.magnitudes import AMOUNTS, FACTORS
 from fairway.store import counters
 from fairway.store.database.columns import json_text
 from fairway.store.database.parts import in_parts
-from fairway.store.database.schema import jobs
+from fairway.store.database.schema import jobs, labels
 from fairway.store.errors import ConflictError
 from fairway.store.names import checked_id, checked_name
 from fairway.store.records import JobRecord
@@ -39,7 +41,11 @@ _BY_KEY = select(jobs).where(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A job to be taken in. `spec` is the document of its description, `id` is chosen by the store if not given."""
+    """A job to be taken in. `spec` is the document of its description, `id` is chosen by the store if not given.
+
+    It comes `together` with so many jobs, itself included. In an array of the name `array_name` it stands
+    `array_position` places behind the first one.
+    """
 
     spec: Mapping[str, Any]
     id: str | None = None
@@ -49,10 +55,22 @@ class Submission:
     steps: float | None = None
     submitted_by: str = ""
     idempotency_key: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    together: int = 1
+    array_name: str | None = None
+    array_position: int | None = None
 
     @classmethod
     def of(
-        cls, job: JobDescription, *, team: str | None, submitted_by: str = "", idempotency_key: str | None = None
+        cls,
+        job: JobDescription,
+        *,
+        team: str | None,
+        submitted_by: str = "",
+        idempotency_key: str | None = None,
+        together: int = 1,
+        array_name: str | None = None,
+        array_position: int | None = None,
     ) -> Submission:
         """The job of a description; `team` is the one that it belongs to, which the description may leave open."""
         return cls(
@@ -63,6 +81,10 @@ class Submission:
             steps=job.steps,
             submitted_by=submitted_by,
             idempotency_key=idempotency_key,
+            labels=job.labels,
+            together=together,
+            array_name=array_name,
+            array_position=array_position,
         )
 
     def __post_init__(self) -> None:
@@ -86,13 +108,17 @@ class Submission:
     def content(self) -> str:
         """A digest of all that the submitter said, by which a repetition is recognised."""
         said = [self.spec, self.id, self.name, self.team, float(self.weight), self.steps and float(self.steps)]
-        return sha256(json_text(said, in_order=True).encode()).hexdigest()
+        digest = sha256(json_text(said, in_order=True).encode()).hexdigest()
+        return digest if self.together == 1 else f"{digest}/{self.together}"
 
     def record(self, number: int, *, at: float) -> JobRecord:
         """The job as it stands when it has just been taken in."""
+        first = None if self.array_position is None else f"job-{number - self.array_position}"
         return JobRecord(
             number=number,
             id=f"job-{number}" if self.id is None else self.id,
+            array_id=first,
+            array_name=self.array_name,
             name=self.name,
             team=self.team,
             weight=self.weight,
@@ -115,12 +141,15 @@ def submit(connection: Connection, submissions: Sequence[Submission], *, at: flo
     numbers = count(counters.take(connection, counters.JOBS, unknown))
     records: list[JobRecord] = []
     new: list[JobRecord] = []
+    labelled: list[dict[str, object]] = []
     for submission in submissions:
         key = _key(submission)
         record = known.get(key)
         if record is None:
             record = submission.record(next(numbers), at=at)
             new.append(record)
+            labelled += [{"label": name, "value": value, "job": record.number}
+                         for name, value in submission.labels.items()]  # fmt: skip
             if submission.idempotency_key is not None:
                 known[key] = record
         elif not _is_of(record, submission):
@@ -132,6 +161,8 @@ def submit(connection: Connection, submissions: Sequence[Submission], *, at: flo
     _refuse_taken(connection, [record.id for record in new])
     if new:
         connection.execute(_INSERT, [{name: getattr(record, name) for name in _COLUMNS} for record in new])
+    if labelled:
+        connection.execute(insert(labels), labelled)
     return records
 
 
@@ -145,8 +176,11 @@ def _is_of(record: JobRecord, submission: Submission) -> bool:
     Older versions stored a description as it was written, so the documents of such a job and of its repetition are
     compared where the digests differ.
     """
-    if record.content == submission.content():
+    content = submission.content()
+    if record.content == content:
         return True
+    if record.content.partition("/")[2] != content.partition("/")[2]:  # it came together with more, or fewer
+        return False
     columns = [(one.name, one.team, one.weight, one.steps) for one in (record, submission)]
     if submission.id not in {None, record.id} or columns[0] != columns[1]:
         return False

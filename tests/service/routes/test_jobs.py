@@ -113,7 +113,8 @@ async def _taken(path: Path, keys: list[tuple[str, dict[str, object]]]) -> list[
     with open_store(str(path)) as store:
         intake = Intake(store)
         submissions = [Submission(spec=spec, idempotency_key=key) for key, spec in keys]
-        return await asyncio.gather(*(intake.take(one) for one in submissions), return_exceptions=True)
+        taken = await asyncio.gather(*(intake.take([one]) for one in submissions), return_exceptions=True)
+        return [one if isinstance(one, BaseException) else one[0] for one in taken]
 
 
 def test_a_submission_that_fails_takes_none_of_those_with_it_that_were_written_together(tmp_path: Path) -> None:
@@ -131,9 +132,9 @@ def test_a_job_that_comes_after_the_clock_was_set_back_carries_the_time_of_then(
         noon = 1_800_000_000.0
         walls = iter([noon, noon - 3600.0, noon])  # the last is the same moment again
         intake = Intake(store, lambda: next(walls))
-        first = await intake.take(Submission(spec=JOB, idempotency_key="a"))
-        second = await intake.take(Submission(spec=JOB))
-        third = await intake.take(Submission(spec=JOB, idempotency_key="a"))
+        [first] = await intake.take([Submission(spec=JOB, idempotency_key="a")])
+        [second] = await intake.take([Submission(spec=JOB)])
+        [third] = await intake.take([Submission(spec=JOB, idempotency_key="a")])
         return [first, second, third]
 
     with open_store(str(tmp_path)) as store:

@@ -9,6 +9,7 @@ from fairway.errors import InputError
 from fairway.store import Store
 from fairway.store.database import schema
 from fairway.store.database.migrations import STEPS, prepare, version_of
+from fairway.store.listing import listing
 from fairway.store.queries import list_jobs
 from fairway.store.tokens import Role, create_token, find_token
 from tests.store.making import submitted
@@ -61,15 +62,41 @@ def test_a_newer_version_is_not_touched(store: Store) -> None:
     assert store.read(version_of) == NEXT
 
 
+def back_to_the_first(connection: Connection) -> None:
+    for column in ("expires_at", "used_at"):
+        connection.execute(text(f"ALTER TABLE tokens DROP COLUMN {column}"))
+    for index in ("jobs_by_name", "jobs_by_array_name"):
+        connection.execute(text(f"DROP INDEX {index}"))
+    for column in ("array_id", "array_name"):
+        connection.execute(text(f"ALTER TABLE jobs DROP COLUMN {column}"))
+    connection.execute(text("DROP TABLE labels"))
+    connection.execute(text("UPDATE fairway_schema SET version = 1"))
+
+
+def test_a_store_of_the_first_version_gets_all_that_a_new_one_has(store: Store) -> None:
+    def shape(connection: Connection) -> object:
+        inspector = inspect(connection)
+        return {
+            table: (
+                {column["name"] for column in inspector.get_columns(table)},
+                {index["name"] for index in inspector.get_indexes(table)},
+            )
+            for table in inspector.get_table_names()
+        }
+
+    [old] = submitted(store, name="old")
+    new = store.read(shape)
+    store.write(back_to_the_first)
+    assert store.read(shape) != new
+    store.write(prepare)
+    assert store.read(shape) == new
+    assert [job["id"] for job in store.read(listing, name="old").jobs] == [old]
+    assert submitted(store, labels={"a": "b"})
+
+
 def test_tokens_of_the_first_version_are_kept_and_never_expire(store: Store) -> None:
     secret, token = store.write(create_token, Role.ADMIN, at=1.0)
-
-    def back(connection: Connection) -> None:
-        for column in ("expires_at", "used_at"):
-            connection.execute(text(f"ALTER TABLE tokens DROP COLUMN {column}"))
-        connection.execute(text("UPDATE fairway_schema SET version = 1"))
-
-    store.write(back)
+    store.write(back_to_the_first)
     store.write(prepare)
     assert store.read(find_token, secret, 1e12) == token
     assert store.read(version_of) == schema.VERSION

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from fairway.cli.jobs.which import Labels, OneJob, Team, the_job
 from fairway.cli.output import STDOUT, write_json
-from fairway.cli.remote import Address, JobId, JsonTo, Token, connected
+from fairway.cli.remote import Address, JsonTo, Token, connected
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -16,17 +17,26 @@ if TYPE_CHECKING:
 _MOST_AHEAD = 10
 
 
-def explain(job: JobId, json_to: JsonTo = None, address: Address = None, token: Token = None) -> None:
+def explain(
+    job: OneJob = None,
+    label: Labels = None,
+    team: Team = None,
+    json_to: JsonTo = None,
+    address: Address = None,
+    token: Token = None,
+) -> None:
     """Say why a job waits, which jobs are ahead, when it will start, and what would start it now.
 
     [bold]Examples[/bold]
 
     fairway explain job-7
 
+    fairway explain resnet
+
     fairway explain job-7 --json - | jq .prediction
     """
     with connected(address, token) as client:
-        explanation = client.explain(job)
+        explanation = client.explain(the_job(client, job, label, team))
     if json_to is not None:
         write_json(explanation.document, json_to)
     if json_to != STDOUT:

@@ -29,16 +29,26 @@ def jobs_of(
         return [("", job_of({"run": run, **options}, "job"))]
     if not files:
         raise InputError("nothing to submit; name a file, or give a command after --")
-    if options.get("name") is not None and len(files) > 1:
-        raise InputError(f"--name given for {len(files)} files; names are for one job each")
-    return [(file, _read(file, options)) for file in files]
+    jobs = [(source, job) for file in files for source, job in _read(file, options)]
+    if options.get("name") is not None and len(jobs) > 1:
+        raise InputError(f"--name given for {len(jobs)} jobs; names are for one each")
+    return jobs
 
 
-def _read(file: str, options: Mapping[str, Any]) -> JobDescription:
-    from fairway.jobs.description import job_of, parse_job
+def _read(file: str, options: Mapping[str, Any]) -> list[tuple[str, JobDescription]]:
+    from fairway.jobs.description import parse_jobs
 
     text, source = read_given(file, "a job file")
-    job = parse_job(text, source)
+    jobs = parse_jobs(text, source)
+    if len(jobs) == 1:
+        return [(file, _with_options(jobs[0], source, options))]
+    sources = [f"{source}, document {number}" for number in range(1, len(jobs) + 1)]
+    return [(one, _with_options(job, one, options)) for one, job in zip(sources, jobs, strict=True)]
+
+
+def _with_options(job: JobDescription, source: str, options: Mapping[str, Any]) -> JobDescription:
+    from fairway.jobs.description import job_of
+
     if not options:
         return job
     fields = job.document()

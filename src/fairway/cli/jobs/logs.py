@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairway.cli.remote import Address, JobId, Token, connected
+from fairway.cli.jobs.which import Labels, OneJob, Team, the_job
+from fairway.cli.remote import Address, Token, connected
 from fairway.cli.terminal_text import harmless
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def logs(
-    job: JobId,
+    job: OneJob = None,
+    label: Labels = None,
+    team: Team = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")] = False,
     rank: Annotated[int, typer.Option(min=0, metavar="N", help="Which process of the job's gang.")] = 0,
     tail: Annotated[
@@ -32,12 +35,12 @@ def logs(
 
     fairway logs job-7
 
-    fairway logs job-7 --follow --tail 20
+    fairway logs resnet --follow --tail 20
 
     fairway logs job-7 --rank 1
     """
     with connected(address, token) as client:
-        print_pieces(client.logs(job, rank=rank, tail=tail, follow=follow))
+        print_pieces(client.logs(the_job(client, job, label, team), rank=rank, tail=tail, follow=follow))
 
 
 def print_pieces(pieces: Iterable[str]) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fairway.cli.jobs.which import Labels, Team, labels_of
 from fairway.cli.output import STDOUT, write_json
 from fairway.cli.remote import Address, JsonTo, Token, connected
 from fairway.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from rich.console import RenderableType
 
@@ -40,9 +42,11 @@ def ls(
             show_default=False,
         ),
     ] = None,
-    team: Annotated[
-        str | None, typer.Option(metavar="TEAM", help="Only jobs of this team.", show_default=False)
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only jobs, or arrays, so called.", show_default=False)
     ] = None,
+    label: Labels = None,
+    team: Team = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -76,16 +80,17 @@ def ls(
         raise InputError("--watch and --json both given; choose one of them")
     if format_ is Form.CSV and (watch or json_to is not None):
         raise InputError("--format csv: given with --watch or --json; choose one of them")
+    chosen = _Chosen(state, team, name, labels_of(label), everything=all_)
     with connected(address, token) as client:
         if watch:
             from fairway.cli.screens.screen import show_again
 
-            show_again(lambda: _shown(*_fetched(client, state, team, limit or _ON_A_SCREEN, all_)), seconds=1.0)
+            show_again(lambda: _shown(*_fetched(client, chosen, limit or _ON_A_SCREEN)), seconds=1.0)
             return
         if format_ is Form.CSV:
-            _print_rows(client, state, team, limit, all_)
+            _print_rows(client, chosen, limit)
             return
-        jobs, more = _fetched(client, state, team, limit or _ON_A_SCREEN, all_)
+        jobs, more = _fetched(client, chosen, limit or _ON_A_SCREEN)
     if json_to is not None:
         write_json({"jobs": [job.document for job in jobs]}, json_to)
     if json_to != STDOUT:
@@ -94,29 +99,36 @@ def ls(
         console().print(_shown(jobs, more))
 
 
-def _fetched(
-    client: Client, states: list[str] | None, team: str | None, limit: int, everything: bool
-) -> tuple[list[Job], bool]:
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Which jobs are to be listed."""
+
+    states: list[str] | None
+    team: str | None
+    name: str | None
+    labels: dict[str, str]
+    everything: bool
+
+    def of(self, client: Client, limit: int | None) -> Iterator[Job]:
+        """So many of them."""
+        from fairway.client.records import ACTIVE
+
+        states = self.states or (None if self.everything else ACTIVE)
+        return client.jobs(state=states, team=self.team, name=self.name, labels=self.labels, limit=limit)
+
+
+def _fetched(client: Client, chosen: _Chosen, limit: int) -> tuple[list[Job], bool]:
     """The jobs, and whether there are more."""
-    jobs = list(client.jobs(state=_wanted(states, everything), team=team, limit=limit + 1))
+    jobs = list(chosen.of(client, limit + 1))
     return jobs[:limit], len(jobs) > limit
 
 
-def _wanted(states: list[str] | None, everything: bool) -> Sequence[str] | None:
-    from fairway.client.records import ACTIVE
-
-    return states or (None if everything else ACTIVE)
-
-
-def _print_rows(
-    client: Client, states: list[str] | None, team: str | None, limit: int | None, everything: bool
-) -> None:
+def _print_rows(client: Client, chosen: _Chosen, limit: int | None) -> None:
     """One row per job, the oldest first, with what its leases add up to; they are asked for job by job."""
     from fairway.client.job_rows import job_rows
     from fairway.report.tables import csv_text
 
-    listed = client.jobs(state=_wanted(states, everything), team=team, limit=limit)
-    jobs = [client.job(job.id) for job in listed]
+    jobs = [client.job(job.id) for job in chosen.of(client, limit)]
     typer.echo(csv_text(job_rows(jobs[::-1], time.time())), nl=False)
 
 

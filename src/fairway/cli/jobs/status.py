@@ -6,13 +6,15 @@ from typing import Annotated
 
 import typer
 
+from fairway.cli.jobs.which import the_job
 from fairway.cli.output import STDOUT, write_json
 from fairway.cli.remote import Address, JsonTo, Token, connected
 
 
 def status(
     job: Annotated[
-        str | None, typer.Argument(metavar="[JOB]", help="A job's id; the cluster without it.", show_default=False)
+        str | None,
+        typer.Argument(metavar="[JOB]", help="A job's id or name; else the cluster.", show_default=False),
     ] = None,
     json_to: JsonTo = None,
     address: Address = None,
@@ -29,7 +31,7 @@ def status(
     fairway status job-7 --json - | jq .attempts
     """
     with connected(address, token) as client:
-        found = client.status() if job is None else client.job(job)
+        found = client.status() if job is None else client.job(the_job(client, job, None, None))
     if json_to is not None:
         write_json(found.document, json_to)
     if json_to != STDOUT:

@@ -1,4 +1,4 @@
-"""`fairway submit`: hands jobs to a running Fairway, from files or as a command.
+"""`fairway submit`: hands jobs to a running Fairway, from files or as a command; all of them, or none.
 
 What files say is judged here, before the first job is sent, so that errors name the file; whether the cluster can run a
 job, the server says.
@@ -6,6 +6,7 @@ job, the server says.
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -16,6 +17,7 @@ from typer.core import TyperCommand, TyperOption
 
 from fairway.cli.jobs.jobs_given import jobs_of, run_here, variables_of
 from fairway.cli.jobs.logs import print_pieces
+from fairway.cli.jobs.which import labels_of
 from fairway.cli.output import STDOUT, write_json
 from fairway.cli.remote import Address, JsonTo, Token, connected
 from fairway.errors import FairwayError, InputError
@@ -26,12 +28,13 @@ if TYPE_CHECKING:
     from fairway.client import Client, DryRun, Job
     from fairway.jobs.description import JobDescription
 
+_ABOUT = re.compile(r"(?:job(?:, document (\d+))?: )?")
 _COMMAND = "fairway.command"
 _JOB = "The job; goes before what the file says"
 _HOW = "How to submit it"
 
 
-_FIELDS = {"accelerators": "resources.accelerators", "env": "envs"}
+_FIELDS = {"accelerators": "resources.accelerators", "env": "envs", "label": "labels"}
 """Options that are called otherwise than the fields of a job that they set."""
 
 
@@ -66,7 +69,7 @@ def submit(
     ctx: typer.Context,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE.yaml", help="Jobs, one per file; - for standard input.", show_default=False),
+        typer.Argument(metavar="FILE.yaml", help="Jobs, one per document; - for standard input.", show_default=False),
     ] = None,
     name: Annotated[str | None, _field("--name", "-n", metavar="NAME")] = None,
     accelerators: Annotated[str | None, _field("--accelerators", "--gpus", metavar="TYPE[:COUNT]")] = None,
@@ -75,6 +78,8 @@ def submit(
     steps: Annotated[int | None, _field("--steps", metavar="N")] = None,
     job_type: Annotated[str | None, _field("--job-type", metavar="NAME")] = None,
     env: Annotated[list[str] | None, _field("--env", metavar="NAME=VALUE")] = None,
+    array: Annotated[str | None, _field("--array", metavar="FIRST-LAST[:STEP][%MOST]")] = None,
+    label: Annotated[list[str] | None, _field("--label", "-l", metavar="NAME=VALUE")] = None,
     workdir: Annotated[str | None, _field("--workdir", metavar="DIRECTORY")] = None,
     retries: Annotated[int | None, _field("--retries", metavar="N")] = None,
     deadline: Annotated[str | None, _field("--deadline", metavar="TIME")] = None,
@@ -104,6 +109,7 @@ def submit(
 ) -> None:
     """Submit training jobs: one or more files, or a command after [bold]--[/bold].
 
+    A file may hold several documents, between lines of ---. If one of them is wrong, none is submitted.
     A job runs in the directory in which it was submitted, unless it says otherwise.
 
     [bold]Examples[/bold]
@@ -115,6 +121,8 @@ def submit(
     fairway submit resnet.yaml --weight 2 --dry-run
 
     fairway submit --follow -- 'make data && python train.py'
+
+    fairway submit --name sweep --array 0-99%4 -- 'python train.py --seed $FAIRWAY_ARRAY_INDEX'
     """
     options = {
         "name": name,
@@ -123,16 +131,18 @@ def submit(
         "steps": steps,
         "job_type": job_type,
         "workdir": workdir,
+        "array": array,
         "retries": retries,
         "deadline": deadline,
         "preemptible": False if no_preempt else None,
         "resources": None if accelerators is None else {"accelerators": accelerators},
         "envs": variables_of(env or []) or None,
+        "labels": labels_of(label) or None,
     }
     given = {field: value for field, value in options.items() if value is not None}
     jobs = jobs_of(ctx.meta.get(_COMMAND), files or [], given)
-    if len(jobs) > 1 and (follow or idempotency_key is not None):
-        raise InputError(f"{len(jobs)} jobs given, but --follow and --idempotency-key are for one; submit them singly")
+    if follow and (len(jobs) > 1 or jobs[0][1].many):
+        raise InputError("several jobs given, but --follow is for one; submit them singly")
     if follow and (dry_run or json_to is not None):
         raise InputError("--follow given with --dry-run or --json; choose one of them")
 
@@ -144,13 +154,9 @@ def submit(
         if dry_run:
             _print_dry_runs([_tried(client, source, job) for source, job in jobs], json_to)
             return
-        made: list[Job] = []
-        try:
-            for source, job in jobs:
-                made.append(_submitted(client, source, job, idempotency_key))
-        finally:  # if one of several jobs is refused, the ids of those before it are printed all the same
-            if made:
-                _print_jobs(made, json_to, quiet=quiet)
+        with _said_of(*(source for source, _ in jobs)):
+            made = _submitted(client, [job for _, job in jobs], idempotency_key)
+        _print_jobs(made, json_to, quiet=quiet)
         if follow:
             _follow(client, made[0])
 
@@ -160,20 +166,24 @@ def _tried(client: Client, source: str, job: JobDescription) -> DryRun:
         return client.submit(job, dry_run=True)
 
 
-def _submitted(client: Client, source: str, job: JobDescription, key: str | None) -> Job:
-    with _said_of(source):
-        return client.submit(job, idempotency_key=key)
+def _submitted(client: Client, jobs: Sequence[JobDescription], key: str | None) -> list[Job]:
+    if len(jobs) == 1 and not jobs[0].many:
+        return [client.submit(jobs[0], idempotency_key=key)]
+    return client.submit_all(jobs, idempotency_key=key)
 
 
 @contextmanager
-def _said_of(source: str) -> Iterator[None]:
-    """Put the name of the file before what the server says of its content."""
+def _said_of(*sources: str) -> Iterator[None]:
+    """Put the name of the file before what the server says of its content; of several, the server has the number."""
     try:
         yield
     except InputError as error:
-        if not source or getattr(error, "status", None) != HTTPStatus.UNPROCESSABLE_ENTITY:
+        found = _ABOUT.match(str(error))
+        refused = getattr(error, "status", None) == HTTPStatus.UNPROCESSABLE_ENTITY and sources[0]
+        if not refused or found is None or (len(sources) > 1 and found[1] is None):
             raise
-        raise InputError(f"{source}: {str(error).removeprefix('job: ')}") from None
+        source = sources[int(found[1] or 1) - 1]
+        raise InputError(f"{source}: {str(error)[found.end() :]}") from None
 
 
 def _print_jobs(jobs: Sequence[Job], json_to: str | None, *, quiet: bool) -> None:

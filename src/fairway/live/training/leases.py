@@ -25,6 +25,7 @@ class LiveJob:
     is how the job stands while it is not in the engine, to go back there when its time comes. `measured` are the rates
     that were seen of it alone, by accelerator type, in steps per second of the engine's clock. A job that `resumes`
     keeps checkpoints, by its description or by what it reported; any other begins from zero when it is started again.
+    `array_id` is the first job of its array.
     """
 
     id: str
@@ -40,11 +41,13 @@ class LiveJob:
     waiting: JobResumed | None = None
     measured: dict[str, float] = field(default_factory=dict)
     resumes: bool = False
+    array_id: str | None = None
 
     @classmethod
     def of(cls, record: JobRecord, spec: JobDescription) -> LiveJob:
         """A job from the store."""
         job = cls(record.id, spec, record.team, record.attempts, record.failures)
+        job.array_id = record.array_id
         job.resumes = says_it_resumes(spec) or record.checkpoint_at is not None
         if spec.steps is not None and record.checkpoint_steps_left is not None:
             job.steps_saved = max(spec.steps - record.checkpoint_steps_left, 0.0)

@@ -114,6 +114,7 @@ def _resumed_jobs(
     for rate in snapshot.rates:
         if not rate.beside and rate.steps_per_second in FACTORS:
             measured[rate.job][rate.accelerator] = rate.steps_per_second
+    found: list[tuple[JobRecord, LiveJob, JobResumed]] = []
     for record in snapshot.jobs:
         try:
             job, described, deadline = reader.read(record, measured.get(record.id))
@@ -128,12 +129,21 @@ def _resumed_jobs(
         event = JobResumed(
             described, arrived, deadline, stands.isolated_seconds, stands.shares, stands.owed, stands.steps_done
         )
+        found.append((record, job, event))
+        if _was_let_in(record):
+            scheduler.gate.count(job)
+    for record, job, event in found:
         wait = _rest_of_wait(record, scheduler.clock.today())
         if wait > 0:
             job.waiting = event
             scheduler.wait_before(job, wait)
-        else:
+        elif _was_let_in(record) or scheduler.gate.lets_in(job, event):
             yield event
+
+
+def _was_let_in(record: JobRecord) -> bool:
+    """Whether a job has been scheduled before, so that it need not wait at the gate again."""
+    return record.state in HOLDING or record.attempts > 0 or record.failures > 0
 
 
 def _rest_of_wait(record: JobRecord, today: float) -> float:

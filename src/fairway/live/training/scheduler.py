@@ -45,6 +45,7 @@ from fairway.live.training.beliefs import Beliefs
 from fairway.live.training.clock import Clock
 from fairway.live.training.commands import ask_to_end, follow, take_back
 from fairway.live.training.decision.suspects import Suspects
+from fairway.live.training.gate import Gate
 from fairway.live.training.leases import Leases, LiveJob
 from fairway.live.training.standing import standing_document
 from fairway.live.training.statistics import Statistics
@@ -107,6 +108,7 @@ class LiveScheduler:
         self._reasons: dict[str, Reason] = {}
         self._solves = engine.solves
         self.suspects = Suspects(self)
+        self.gate = Gate(self)
         self._steps: list[Step] | None = None
 
     # Time
@@ -131,8 +133,8 @@ class LiveScheduler:
 
     # Jobs
 
-    def arrive(self, arrivals: Sequence[tuple[LiveJob, JobArrived]]) -> None:
-        """New jobs are to be scheduled."""
+    def arrive(self, arrivals: Sequence[tuple[LiveJob, JobArrived | JobResumed]]) -> None:
+        """New jobs are to be scheduled, or such as had to wait until now."""
         self.jobs.update((job.id, job) for job, _ in arrivals)
         self.take_in(*[event for _, event in arrivals])
         engine, room = self.engine, Room.of(self.engine, self._drained())
@@ -178,7 +180,7 @@ class LiveScheduler:
 
     def retire(self, name: str) -> None:
         """A job has ended."""
-        self.jobs.pop(name, None)
+        self.gate.ended(self.jobs.pop(name, None), name)
         self._reasons.pop(name, None)
         if not self.leases.of_job(name):
             self.commands.append(RetireJob(name))

@@ -148,7 +148,9 @@ class Session:
             except InputError as error:
                 scheduler.change(ledger.note_unrunnable, record.id, str(error), at=clock.today())
                 continue
-            arrivals.append((job, JobArrived(described, deadline)))
+            event = JobArrived(described, deadline)
+            if scheduler.gate.lets_in(job, event):
+                arrivals.append((job, event))
         scheduler.arrive(arrivals)
         self.look_for_cancels()
 

@@ -14,7 +14,7 @@ def program_of(spec: JobDescription, *, user: str | None = None, log_bytes: int 
         run=spec.run,
         setup=spec.setup,
         workdir=spec.working_directory,
-        envs=dict(spec.envs),
+        envs={**spec.envs, **_index_of(spec)},
         steps=spec.steps,
         checkpoint_directory=spec.checkpoint_directory,
         checkpoint_every_seconds=spec.checkpoint.interval,
@@ -24,6 +24,13 @@ def program_of(spec: JobDescription, *, user: str | None = None, log_bytes: int 
         user=user,
         log_bytes=log_bytes,
     )
+
+
+def _index_of(spec: JobDescription) -> dict[str, str]:
+    """Which of its array a job is; a description of a whole array has no index yet."""
+    if spec.array is None or spec.many:
+        return {}
+    return {"FAIRWAY_ARRAY_INDEX": str(next(iter(spec.array)))}
 
 
 def start_of(

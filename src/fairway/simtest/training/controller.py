@@ -105,7 +105,8 @@ class SimulatedController:
     async def submit(self, key: str, spec: Mapping[str, Any]) -> str:
         """Store a job as the service does; returns its name when that is durable."""
         description = job_of(spec, "job")
-        taken = await self._intake.take(Submission.of(description, team=description.team, idempotency_key=key))
+        submission = Submission.of(description, team=description.team, idempotency_key=key)
+        [taken] = await self._intake.take([submission])
         assert self.controller is not None
         if taken.new:
             self.controller.notify()

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from fairway.store.database.columns import Json, State, Whole, Words
 from fairway.store.states import JobState
 
-VERSION = 2
+VERSION = 3
 """Of these tables. Raise it with every change, and add the step that makes the change to `migrations`."""
 
 metadata = MetaData()
@@ -70,6 +70,8 @@ jobs = Table(
     Column("checkpoint", Words),
     Column("idempotency_key", Words),
     Column("content", Words, nullable=False),
+    Column("array_id", Words),
+    Column("array_name", Words),
     UniqueConstraint("submitted_by", "idempotency_key"),
     CheckConstraint(f"state IN ({', '.join(repr(state.value) for state in JobState)})"),
     CheckConstraint("steps_left <= checkpoint_steps_left"),
@@ -77,6 +79,16 @@ jobs = Table(
     Index("jobs_by_team", "team", "number"),
     Index("jobs_by_team_and_state", "team", "state", "number"),
     Index("jobs_by_change", "changed_at", "number"),
+    Index("jobs_by_name", "name", "number"),
+    Index("jobs_by_array_name", "array_name", "number"),
+)
+
+labels = Table(
+    "labels",
+    metadata,
+    Column("label", Words, primary_key=True),
+    Column("value", Words, primary_key=True),
+    Column("job", Whole, ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
 )
 
 agents = Table(
