@@ -17,6 +17,8 @@ from tests.mutants.recording import Record
 _FIRST_SECONDS = 1.0
 _FIRST_TESTS = 25
 _FILE_SECONDS = 0.4  # what it takes to load a test file
+_DRIVERS = {"sim": {"configure", "place", "engine"}, "simtest": {"live"}, "client": {"service"}}
+"""Folders of tests by the parts whose mistakes show there."""
 
 
 class Selection:
@@ -87,6 +89,7 @@ def _near(record: Record, file: Path) -> bool:
 
 
 def folders_of(paths: Sequence[Path]) -> list[Path]:
-    """The folders of tests that mirror parts of the source."""
+    """The folders of tests that mirror parts of the source, and those of what drives these parts as a whole."""
     parts = {path.absolute().relative_to(SOURCE / "fairway").parts[0].removesuffix(".py") for path in paths}
+    parts |= {driver for driver, driven in _DRIVERS.items() if parts & driven}
     return [folder for part in sorted(parts) if (folder := ROOT / "tests" / part).is_dir()]
