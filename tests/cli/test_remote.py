@@ -19,9 +19,9 @@ from typer.testing import CliRunner, Result
 
 from fairway.cli.main import app
 from fairway.jobs.description import JobDescription
-from tests.client.server import EXPLANATION, STATUS, TOKEN, WORKERS, Made, job, problem, running, serving
+from tests.client.server import EXPLANATION, NOW, STATUS, TOKEN, USAGE, WORKERS, Made, job, problem, running, serving
 
-COMMANDS = ["submit", "ls", "status", "logs", "cancel", "explain", "top", "workers", "drain", "up"]
+COMMANDS = ["submit", "ls", "status", "logs", "cancel", "explain", "top", "workers", "drain", "usage", "up"]
 
 
 @pytest.fixture(scope="module")
@@ -456,6 +456,27 @@ def test_a_name_means_the_newest_job_that_has_it(made: Made, command: str) -> No
     assert refused(command, "no-such") == "no job 'no-such', by id or by name; 'fairway ls --all' lists them"
     if command != "status":
         assert run(command, "--team", "vision").stderr.startswith("fairway: several jobs match; this is the newest")
+
+
+def test_usage_is_a_table_csv_or_json(made: Made) -> None:
+    text = printed("usage", "--by", "team,user", "--since", "30d")
+    assert re.search(r"vision +alice +3 +0\.00 +2\.00 +\$1\.48", text)
+    assert "\x1b[2J" not in text
+    query = made.seen[-1].query_params
+    assert query.getlist("by") == ["team", "user"]
+    assert float(query["since"]) == pytest.approx(NOW - 30 * 86400, abs=3600)
+    rows = list(csv.DictReader(io.StringIO(printed("usage", "--format", "csv"))))
+    assert rows[0] == {
+        "team": "vision", "user": "alice", "jobs": "3", "k80_seconds": "0.0", "v100_seconds": "7200.0",
+        "cost_dollars": "1.48",
+    }  # fmt: skip
+    assert rows[1]["cost_dollars"] == ""
+    assert json.loads(printed("usage", "--format", "json")) == document("usage") == USAGE
+    seen = len(made.seen)
+    assert refused("usage", "--by", "colour") == "--by: 'colour' given, expected team, user or team,user"
+    assert refused("usage", "--since", "soon").startswith("--since: ")
+    assert refused("usage", "--format", "csv", "--json", "-").startswith("--format and --json both given")
+    assert len(made.seen) == seen
 
 
 def test_workers_and_draining_them(made: Made) -> None:

@@ -97,6 +97,15 @@ STATUS = {
 }  # fmt: skip
 
 
+USAGE = {
+    "since": NOW - 7 * DAY, "until": NOW, "by": ["team", "user"], "emulated": True,
+    "rows": [
+        {"team": "vision", "user": "alice", "jobs": 3, "accelerator_seconds": {"v100": 7200.0}, "cost_dollars": 1.48},
+        {"team": None, "user": "\x1b[2Jbob", "jobs": 1, "accelerator_seconds": {"k80": 36.0}, "cost_dollars": None},
+    ],
+}  # fmt: skip
+
+
 def problem(status: int, detail: str, code: str = "some-code") -> Response:
     """A refusal as the server words it."""
     return JSONResponse(
@@ -246,6 +255,7 @@ def _application(made: Made) -> Starlette:
     async def simple(request: Request) -> Response:
         return {
             "/status": JSONResponse(STATUS),
+            "/usage": JSONResponse(USAGE),
             "/metrics": PlainTextResponse("fairway_jobs 2\n"),
             "/journal": JSONResponse({"entries": [{"sequence": 1, "kind": "start", "body": {}}], "next": None}),
         }[request.url.path]
@@ -278,7 +288,7 @@ def _application(made: Made) -> Starlette:
             Route("/workers/drain", guarded(drain), methods=["POST"]),
             Route("/tokens", guarded(tokens), methods=["GET", "POST"]),
             Route("/tokens/{token}", guarded(lambda _: _no_content()), methods=["DELETE"]),
-            *(Route(path, guarded(simple)) for path in ("/status", "/metrics", "/journal")),
+            *(Route(path, guarded(simple)) for path in ("/status", "/usage", "/metrics", "/journal")),
         ]
     )
 

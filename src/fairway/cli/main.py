@@ -24,6 +24,7 @@ from fairway.cli.jobs.ls import ls
 from fairway.cli.jobs.replay import replay
 from fairway.cli.jobs.status import status
 from fairway.cli.jobs.submit import SubmitCommand, submit
+from fairway.cli.jobs.usage import usage
 from fairway.cli.new import new
 from fairway.cli.profile import profile
 from fairway.cli.screens.top import top
@@ -114,6 +115,7 @@ app.command(rich_help_panel=_RUN)(status)
 app.command(rich_help_panel=_RUN)(logs)
 app.command(rich_help_panel=_RUN)(explain)
 app.command(rich_help_panel=_RUN)(cancel)
+app.command(rich_help_panel=_RUN)(usage)
 app.command(rich_help_panel=_RUN)(top)
 app.command(rich_help_panel=_RUN)(workers)
 app.command(rich_help_panel=_RUN)(drain)

@@ -26,6 +26,7 @@ from fairway.client.records import (
     Rate,
     Status,
     Token,
+    Usage,
     Worker,
 )
 from fairway.client.sync_client import Client
@@ -51,5 +52,6 @@ __all__ = [
     "TimedOutError",
     "Token",
     "UnreachableError",
+    "Usage",
     "Worker",
 ]

@@ -14,7 +14,7 @@ from fairway.client.calls import Calls, selection
 from fairway.client.job_body import JobLike
 from fairway.client.patience import Patience
 from fairway.client.place import Place
-from fairway.client.records import DryRun, Event, Explanation, Job, JournalEntry, Status, Token, Worker
+from fairway.client.records import DryRun, Event, Explanation, Job, JournalEntry, Status, Token, Usage, Worker
 from fairway.client.steps import Answer, Give, NoAnswer, Open, Pause, Read, Send, Steps
 
 T = TypeVar("T")
@@ -129,6 +129,17 @@ class AsyncClient:
     async def status(self) -> Status:
         """The cluster in a few numbers."""
         return await self._one(self._calls.status())
+
+    async def usage(
+        self,
+        *,
+        by: Sequence[str] = ("team",),
+        since: float | None = None,
+        until: float | None = None,
+        team: str | None = None,
+    ) -> Usage:
+        """What was used in the last week, or between two moments in seconds since 1970, by team, user or both."""
+        return await self._one(self._calls.usage(by, since, until, team))
 
     async def metrics(self) -> str:
         """The metrics in Prometheus' form."""

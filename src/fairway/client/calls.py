@@ -25,6 +25,7 @@ from fairway.client.records import (
     JournalEntry,
     Status,
     Token,
+    Usage,
     Worker,
 )
 from fairway.client.steps import Answer, Give, Part, Pause, Request, Steps
@@ -140,6 +141,12 @@ class Calls:
     def status(self) -> Steps[Status]:
         """The cluster in a few numbers."""
         return self._one(Request("GET", "/status"), Status.of)
+
+    def usage(self, by: Sequence[str], since: float | None, until: float | None, team: str | None) -> Steps[Usage]:
+        """Who has used how much."""
+        given = [*(("by", one) for one in by), ("since", since), ("until", until), ("team", team)]
+        query = tuple((name, str(value)) for name, value in given if value is not None)
+        return self._one(Request("GET", "/usage", query), Usage.of)
 
     def metrics(self) -> Steps[str]:
         """What Prometheus would read."""

@@ -234,6 +234,20 @@ class Status(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Usage(Record):
+    """What was used between two moments: a row for each team, user or both that `by` names.
+
+    A row has `team`, `user`, `jobs`, `accelerator_seconds` by type and `cost_dollars`, which is None without prices.
+    """
+
+    since: float
+    until: float
+    by: Sequence[str] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
+    emulated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Token(Record):
     """What is known of a token; `token`, the secret itself, only in the answer that made it."""
 

@@ -37,6 +37,7 @@ from fairway.jobs.values import (
     Deadline,
     Directory,
     Indexes,
+    JobReferences,
     JobType,
     Labels,
     Matrix,
@@ -150,6 +151,16 @@ class JobDescription(_Part):
         default=None,
         description="One job for each combination of these values, which it finds in variables of these names.",
         examples=[{"LR": [0.1, 0.01], "SEED": [0, 1, 2]}],
+    )
+    after: JobReferences = Field(
+        default=(),
+        description="Jobs that have to end before it is scheduled, by id or name, whichever way they end.",
+        examples=[["job-3"]],
+    )
+    afterok: JobReferences = Field(
+        default=(),
+        description="Jobs that have to succeed before it is scheduled; if one does not, this one is cancelled.",
+        examples=[["prepare"]],
     )
     resources: Annotated[Resources, Expected("an object, as in {accelerators: A100:2}")] = Field(
         default=Resources(), description="What it needs."

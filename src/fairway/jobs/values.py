@@ -16,6 +16,7 @@ from fairway.jobs.arrays import MOST_JOBS, ArrayIndexes
 from fairway.magnitudes import FACTORS
 from fairway.quantities import A_SPAN, seconds_of
 
+_REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 LONGEST_NAME = 63
 """Characters of the name of a job."""
 
@@ -105,6 +106,18 @@ def _matrix(given: object) -> dict[str, tuple[str, ...]]:
     if count > MOST_JOBS:
         raise InputError(f"a matrix of {shown(count)} jobs given; at most {MOST_JOBS} are made at once")
     return matrix
+
+
+def _job_references(given: object) -> tuple[str, ...]:
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or len(names) > MOST_JOBS:
+        raise InputError(
+            f"{shown(given)} given, expected up to {MOST_JOBS} ids or names of jobs, as in [job-3, prepare]"
+        )
+    for name in names:
+        if not isinstance(name, str) or not _REFERENCE.fullmatch(name):
+            raise InputError(f"{shown(name)} given, expected the id or name of a job, as in [job-3, prepare]")
+    return tuple(dict.fromkeys(names))
 
 
 def one_node(count: int) -> int:
@@ -229,5 +242,14 @@ Matrix = Annotated[
                 "minItems": 1,
             },
         }
+    ),
+]
+JobReferences = Annotated[
+    tuple[str, ...],
+    PlainValidator(_job_references),
+    PlainSerializer(list),
+    Expected("ids or names of jobs, as in [job-3, prepare]"),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "maxItems": MOST_JOBS}]}
     ),
 ]

@@ -8,7 +8,7 @@ GET  /jobs/ID/logs          what it has written, as it grows with ?follow=true
 GET  /jobs/ID/events        what happens to it, as it happens
 GET  /events                what happens to all jobs
 GET  /workers, POST /workers/drain
-GET  /status, /metrics, /journal, /tokens, /openapi.json
+GET  /status, /usage, /metrics, /journal, /tokens, /openapi.json
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairway.service.context import Service, ServiceOf, terms_of
 from fairway.service.http.openapi import describe
 from fairway.service.http.problems import handle_problems
 from fairway.service.intake import Intake
-from fairway.service.routes import events, explanation, jobs, journal, logs, status, tokens, workers
+from fairway.service.routes import events, explanation, jobs, journal, logs, status, tokens, usage, workers
 from fairway.service.routes.metrics import Metrics, Timed
 from fairway.service.scheduler_view import SchedulerView
 from fairway.service.watch import Watch
@@ -76,6 +76,7 @@ def create_app(controller: SchedulerView) -> FastAPI:
         _METRICS,
         journal.router,
         tokens.router,
+        usage.router,
     ):
         app.include_router(router)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]

@@ -24,6 +24,7 @@ from fairway.store import counters
 from fairway.store.database.columns import json_text
 from fairway.store.database.parts import in_parts
 from fairway.store.database.schema import jobs, labels
+from fairway.store.dependencies import Named, save_needs
 from fairway.store.errors import ConflictError
 from fairway.store.names import checked_id, checked_name
 from fairway.store.records import JobRecord
@@ -56,6 +57,7 @@ class Submission:
     submitted_by: str = ""
     idempotency_key: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    needs: Named = field(default_factory=Named)
     together: int = 1
     array_name: str | None = None
     array_position: int | None = None
@@ -68,11 +70,15 @@ class Submission:
         team: str | None,
         submitted_by: str = "",
         idempotency_key: str | None = None,
+        sees_team: str | None = None,
         together: int = 1,
         array_name: str | None = None,
         array_position: int | None = None,
     ) -> Submission:
-        """The job of a description; `team` is the one that it belongs to, which the description may leave open."""
+        """The job of a description; `team` is the one that it belongs to, which the description may leave open.
+
+        If its submitter sees the jobs of one team only (`sees_team`), it can wait for those only.
+        """
         return cls(
             spec=job.document(),
             name=job.name,
@@ -82,6 +88,7 @@ class Submission:
             submitted_by=submitted_by,
             idempotency_key=idempotency_key,
             labels=job.labels,
+            needs=Named(job.after, job.afterok, sees_team),
             together=together,
             array_name=array_name,
             array_position=array_position,
@@ -142,12 +149,15 @@ def submit(connection: Connection, submissions: Sequence[Submission], *, at: flo
     records: list[JobRecord] = []
     new: list[JobRecord] = []
     labelled: list[dict[str, object]] = []
+    waiting: list[tuple[JobRecord, Named]] = []
     for submission in submissions:
         key = _key(submission)
         record = known.get(key)
         if record is None:
             record = submission.record(next(numbers), at=at)
             new.append(record)
+            if submission.needs.after or submission.needs.afterok:
+                waiting.append((record, submission.needs))
             labelled += [{"label": name, "value": value, "job": record.number}
                          for name, value in submission.labels.items()]  # fmt: skip
             if submission.idempotency_key is not None:
@@ -161,6 +171,8 @@ def submit(connection: Connection, submissions: Sequence[Submission], *, at: flo
     _refuse_taken(connection, [record.id for record in new])
     if new:
         connection.execute(_INSERT, [{name: getattr(record, name) for name in _COLUMNS} for record in new])
+    if waiting:
+        save_needs(connection, waiting)
     if labelled:
         connection.execute(insert(labels), labelled)
     return records

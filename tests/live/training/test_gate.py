@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fairway.errors import InputError
 from fairway.jobs.description import job_of
 from fairway.jobs.expansion import expanded
 from fairway.store.states import JobState
@@ -22,7 +23,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield made
 
 
-def submit_all(world: World, *documents: dict[str, Any]) -> list[str]:
+def submit_all(world: World, *documents: dict[str, Any], sees: str | None = None) -> list[str]:
     """Jobs of descriptions, as the service submits them."""
     described = [
         job_of({"run": ["steps"], "steps": 20, "throughputs": {"v100": 2.0}, **one}, "job") for one in documents
@@ -33,6 +34,7 @@ def submit_all(world: World, *documents: dict[str, Any]) -> list[str]:
             member.job,
             team=member.job.team,
             together=len(members),
+            sees_team=sees,
             array_name=member.array_name,
             array_position=member.position,
         )
@@ -95,3 +97,111 @@ def test_two_arrays_of_one_name_have_a_limit_each(world: World) -> None:
     first = submit_all(world, {"name": "a", "array": "0-2%1"})
     second = submit_all(world, {"name": "a", "array": "0-2%1"})
     assert scheduled(world) == [first[0], second[0]]
+
+
+def test_a_job_runs_after_those_that_it_names_have_ended(world: World) -> None:
+    first, fails, last = submit_all(
+        world,
+        {"name": "first"},
+        {"name": "fails", "run": ["fail"], "retries": 0},
+        {"name": "last", "after": ["first", "fails"]},
+    )
+    assert scheduled(world) == [first, fails]
+    assert (world.job(last).reason_code, world.job(last).reason) == (
+        "WaitingForJobs",
+        f"waits for {first} to end, {fails} to end",
+    )
+    world.run_until(lambda: not world.job(fails).active)
+    world.run_until(lambda: world.job(last).reason == f"waits for {first} to end")
+    world.finish()
+    assert [world.job(name).state for name in (first, fails, last)] == [
+        JobState.SUCCEEDED, JobState.FAILED, JobState.SUCCEEDED,
+    ]  # fmt: skip
+    assert (world.job(last).started_at or 0.0) > (world.job(first).ended_at or 0.0)
+
+
+def test_a_job_whose_dependency_did_not_succeed_is_cancelled_and_so_are_those_behind_it(world: World) -> None:
+    fails, good, child, grandchild, any_way = submit_all(
+        world,
+        {"name": "fails", "run": ["fail"], "retries": 0},
+        {"name": "good"},
+        {"name": "child", "afterok": ["good", "fails"]},
+        {"name": "grandchild", "afterok": ["child"]},
+        {"name": "any-way", "after": ["child"]},
+    )
+    world.finish()
+    assert world.job(good).state is world.job(any_way).state is JobState.SUCCEEDED
+    for name, why in [(child, f"{fails} had succeeded, which failed"),
+                      (grandchild, f"{child} had succeeded, which was cancelled")]:  # fmt: skip
+        job = world.job(name)
+        assert (job.state, job.reason_code, job.attempts) == (JobState.CANCELLED, "DependencyFailed", 0)
+        assert job.reason == f"it was to run after {why}"
+    late = submit_all(world, {"afterok": [fails]})[0]
+    assert world.job(late).state is JobState.CANCELLED
+    soon = submit_all(world, {"afterok": [good]})[0]
+    assert scheduled(world) == [soon]
+    world.finish()
+    check_all_over(world.store)
+    check_history(world.store)
+
+
+def test_who_is_cancelled_while_it_waits_is_forgotten_and_others_wait_for_it_no_more(world: World) -> None:
+    long, middle, last = submit_all(
+        world, {"name": "long", "steps": 10_000}, {"name": "middle", "after": ["long"]}, {"after": ["middle"]}
+    )
+    world.run_for(2.0)
+    world.cancel(middle)
+    world.run_until(lambda: world.job(last).state is JobState.RUNNING)
+    world.cancel(long)
+    world.finish()
+    assert not world.session.scheduler.gate.needed
+
+
+def test_what_jobs_wait_for_outlives_the_controller(world: World) -> None:
+    first, second, third = submit_all(
+        world, {"name": "a", "steps": 40}, {"name": "b", "steps": 10_000}, {"after": ["a"], "afterok": ["b"]}
+    )
+    world.run_for(2.0)
+    world.start_controller()
+    assert scheduled(world) == [first, second]
+    assert world.job(third).reason == f"waits for {first} to end, {second} to succeed"
+    world.run_until(lambda: not world.job(first).active)
+    world.start_controller()  # it may have ended while no controller looked
+    assert world.job(third).reason == f"waits for {second} to succeed"
+    world.cancel(second)
+    world.start_controller()
+    world.finish()
+    assert world.job(third).reason_code == "DependencyFailed"
+
+
+def test_a_name_means_the_newest_and_that_of_an_array_all_of_it(world: World) -> None:
+    submit_all(world, {"name": "x"})
+    newest, *_ = submit_all(world, {"name": "x"})
+    array = submit_all(world, {"name": "sweep", "array": "0-2", "after": "x"})
+    (last,) = submit_all(world, {"after": ["sweep"]})
+    assert world.job(array[0]).reason == f"waits for {newest} to end"
+    assert world.job(last).reason == f"waits for {array[0]} to end, {array[1]} to end, {array[2]} to end"
+    again = submit_all(world, {"name": "sweep", "array": "0-1", "after": "sweep"})  # of the one before
+    assert world.job(again[0]).reason == world.job(again[1]).reason == world.job(last).reason
+    world.finish()
+    assert {job.state for job in world.jobs()} == {JobState.SUCCEEDED}
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"),
+    [
+        ([{"after": ["no-such"]}], 'after: no job "no-such"; only jobs that exist can be waited for'),
+        ([{"afterok": ["job-99"]}], 'afterok: no job "job-99"'),
+        ([{"name": "self", "after": ["self"]}], 'after: no job "self"'),
+        ([{"name": "a", "after": ["b"]}, {"name": "b"}], 'after: no job "b"'),  # one behind it: no cycle can be made
+        ([{"name": "of-red", "team": "red"}, {"team": "blue", "after": ["of-red"]}], 'after: no job "of-red"'),
+        ([{"name": "a", "array": "0-999"}, {"name": "b", "array": "0-99", "after": ["a"]}], "more than 10000 jobs"),
+    ],
+)
+def test_what_cannot_be_waited_for_is_refused_with_all_that_came_with_it(
+    world: World, documents: list[dict[str, Any]], said: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        submit_all(world, *documents, sees="blue" if "team" in documents[0] else None)
+    assert str(refused.value).startswith(said) or said in str(refused.value)
+    assert world.jobs() == []

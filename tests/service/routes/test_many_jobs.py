@@ -150,3 +150,31 @@ def test_arrays_of_several_documents_are_limited_together(quiet: Served, client:
     answer = client.post("/jobs", json=[{**JOB, "array": "0-500"}, {**JOB, "array": "0-499"}])
     assert answer.json()["detail"] == "job: 1001 jobs given; at most 1000 are made at once"
     assert quiet.stored() == before
+
+
+def test_a_pipeline_in_one_file_waits_for_its_own_jobs(quiet: Served, client: httpx.Client) -> None:
+    text = "run: 'true'\nname: prepare\n---\nrun: 'true'\nname: train\nafterok: prepare\n"
+    assert len(ids(client.post("/jobs", content=text, headers=YAML), status=201)) == 2
+    with quiet.client(Role.MEMBER, "green") as green:
+        hidden = green.post("/jobs", json={**JOB, "after": ["prepare"]})
+        assert (hidden.status_code, hidden.json()["detail"]) == (
+            422,
+            'after: no job "prepare"; only jobs that exist can be waited for, by id or name',
+        )
+
+
+@pytest.mark.parametrize(
+    ("after", "line"),
+    [
+        (["job-1"] * 1_001, "job: after: a list of 1001 given, expected up to 1000 ids or names"),
+        (["\x1b[2J"], "job: after: "),
+        ([7], "job: after: 7 given, expected the id or name of a job"),
+        ({"a": 1}, "job: after: an object given"),
+        (["no-such-job"], 'after: no job "no-such-job"; only jobs that exist can be waited for'),
+    ],
+)
+def test_what_cannot_be_waited_for_is_one_line(quiet: Served, client: httpx.Client, after: object, line: str) -> None:
+    before = quiet.stored()
+    answer = client.post("/jobs", json={**JOB, "after": after})
+    assert (answer.status_code, answer.json()["detail"][: len(line)]) == (422, line)
+    assert quiet.stored() == before

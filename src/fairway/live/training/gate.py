@@ -1,21 +1,30 @@
 """The gate before the engine: jobs that may not be scheduled yet wait here, and no policy sees them.
 
-A job of an array waits while as many others of it are let in as its limit allows. What is let in stays so until it has
+A job waits for those that it names (`after`, `afterok`), and is cancelled if one that had to succeed did not. A job of
+an array waits while as many others of it are let in as its limit allows. What is let in stays so until it has
 ended, also while it waits for workers. All of it follows from the store: a controller that starts anew lets those in
 that have been started before, and of the others the first ones.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fairway.engine.training.messages import JobArrived, JobResumed
+from fairway.live.training import ledger
 from fairway.live.training.leases import LiveJob
+from fairway.store.dependencies import Need
 from fairway.store.records import Reason
+from fairway.store.states import JobState
 
 if TYPE_CHECKING:
     from fairway.live.training.scheduler import LiveScheduler
+
+
+_NAMED = 3
+"""Jobs that a reason names."""
 
 
 @dataclass(slots=True)
@@ -24,6 +33,7 @@ class _Held:
 
     job: LiveJob
     event: JobArrived | JobResumed
+    needs: dict[str, Need]
 
 
 class Gate:
@@ -33,11 +43,24 @@ class Gate:
         self._scheduler = scheduler
         self._held: dict[str, _Held] = {}
         self._of_array: dict[str, set[str]] = {}
+        self._needed_by: dict[str, set[str]] = {}
         self._due = False
 
-    def lets_in(self, job: LiveJob, event: JobArrived | JobResumed) -> bool:
-        """Whether a job may be scheduled now; if not it waits here, says why, and comes later by itself."""
-        held = _Held(job, event)
+    @property
+    def needed(self) -> bool:
+        """Whether a job waits here for another one."""
+        return bool(self._needed_by)
+
+    def lets_in(self, job: LiveJob, event: JobArrived | JobResumed, needs: Sequence[Need] = ()) -> bool:
+        """Whether a job may be scheduled now; if not it waits here, says why, and comes later by itself.
+
+        One that waits in vain for another is cancelled.
+        """
+        held = _Held(job, event, {need.job: need for need in needs if not need.met})
+        if self._cancelled(held):
+            return False
+        for name in held.needs:
+            self._needed_by.setdefault(name, set()).add(job.id)
         why = self._why(held)
         if why is None:
             self.count(job)
@@ -54,13 +77,49 @@ class Gate:
 
     def ended(self, job: LiveJob | None, name: str) -> None:
         """A job has ended; others may come in its place, in a moment."""
-        self._held.pop(name, None)
+        held = self._held.pop(name, None)
+        for needed in held.needs if held is not None else ():
+            self._forget(needed, name)
         if job is not None and job.array_id is not None:
             others = self._of_array.get(job.array_id, set())
             others.discard(name)
             if not others:
                 self._of_array.pop(job.array_id, None)
-        if self._held and not self._due:
+        if self._held:
+            self._let_in_soon()
+
+    def others_ended(self, states: Mapping[str, JobState]) -> None:
+        """Jobs have ended in the store, in these states; those that waited for them do so no more."""
+        for needed in states.keys() & self._needed_by.keys():
+            for name in self._needed_by.pop(needed, ()):
+                held = self._held[name]
+                held.needs[needed] = need = replace(held.needs[needed], state=states[needed])
+                if need.met:
+                    del held.needs[needed]
+                self._cancelled(held)
+            self._let_in_soon()
+
+    def _cancelled(self, held: _Held) -> bool:
+        """Whether a job waits in vain; it is cancelled then."""
+        hopeless = next((need for need in held.needs.values() if need.hopeless), None)
+        if hopeless is None:
+            return False
+        scheduler, name = self._scheduler, held.job.id
+        why = f"it was to run after {hopeless.job} had succeeded, which {hopeless.state.value}"
+        why = f"{why.removesuffix('cancelled')}was cancelled" if hopeless.state is JobState.CANCELLED else why
+        scheduler.change(ledger.note_hopeless, name, why, at=scheduler.clock.today())
+        scheduler.retire(name)
+        return True
+
+    def _forget(self, needed: str, name: str) -> None:
+        """A job waits for another no more."""
+        others = self._needed_by.get(needed, set())
+        others.discard(name)
+        if not others:
+            self._needed_by.pop(needed, None)
+
+    def _let_in_soon(self) -> None:
+        if not self._due:
             self._due = True
             self._scheduler.at(self._scheduler.clock.now(), self._let_in)
 
@@ -84,9 +143,18 @@ class Gate:
 
     def _why(self, held: _Held) -> Reason | None:
         """Why a job has to wait; None if it need not."""
+        if held.needs:
+            return Reason("WaitingForJobs", f"waits for {_listed(held.needs.values())}")
         job, array = held.job, held.job.spec.array
         limit = None if array is None else array.limit
         if job.array_id is not None and limit is not None and len(self._of_array.get(job.array_id, ())) >= limit:
             others = "another job of its array is" if limit == 1 else f"{limit} other jobs of its array are"
             return Reason("ArrayLimit", f"{others} scheduled, as many as may be at a time (%{limit})")
         return None
+
+
+def _listed(needs: Collection[Need]) -> str:
+    """The first of the jobs that are waited for, and how many more there are."""
+    first = [f"{need.job} {'to succeed' if need.succeeded else 'to end'}" for need in list(needs)[:_NAMED]]
+    more = len(needs) - len(first)
+    return ", ".join(first) + (f" and {more} more" if more else "")

@@ -111,6 +111,12 @@ def note_cancelled(connection: Connection, job: str, *, at: float) -> None:
         change_job(connection, job, JobState.CANCELLED, at=at, reason=Reason("Cancelled", "cancelled while it waited"))
 
 
+def note_hopeless(connection: Connection, job: str, why: str, *, at: float) -> None:
+    """A job that waits for others waits in vain."""
+    if job_named(connection, job).state is JobState.QUEUED:
+        change_job(connection, job, JobState.CANCELLED, at=at, reason=Reason("DependencyFailed", why))
+
+
 def note_unrunnable(connection: Connection, job: str, why: str, *, at: float) -> None:
     """A job that has just come can never run here."""
     if job_named(connection, job).active:

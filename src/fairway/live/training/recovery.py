@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fairway.cluster import Cluster
@@ -27,6 +27,7 @@ from fairway.live.training.standing import NEW, Standing
 from fairway.live.training.verdict import BACK_OFF
 from fairway.magnitudes import FACTORS
 from fairway.profiles import catalog
+from fairway.store.dependencies import Need
 from fairway.store.queries import Snapshot
 from fairway.store.records import JobRecord, LeaseRecord, Worker
 from fairway.store.states import HOLDING, JobState
@@ -85,6 +86,7 @@ def resume(
     snapshot: Snapshot,
     standings: Mapping[str, Standing],
     learned: ArrivalsResumed | None = None,
+    needs: Mapping[str, Sequence[Need]] | None = None,
 ) -> tuple[float, list[Event]]:
     """Bring a new scheduler to where the last one was; returns the events that its engine took in for that, and when.
 
@@ -92,7 +94,7 @@ def resume(
     """
     now = scheduler.time()  # the same for all: the engine has less to do while no time passes
     events: list[Event] = [] if learned is None else [learned]
-    events += [*_resumed_jobs(scheduler, reader, snapshot, standings)]
+    events += [*_resumed_jobs(scheduler, reader, snapshot, standings, needs or {})]
     scheduler.take_in(*events, at=now, journal=False)
     states = {record.id: record.state for record in snapshot.jobs}
     for lease in snapshot.leases:
@@ -107,7 +109,11 @@ def resume(
 
 
 def _resumed_jobs(
-    scheduler: LiveScheduler, reader: Reader, snapshot: Snapshot, standings: Mapping[str, Standing]
+    scheduler: LiveScheduler,
+    reader: Reader,
+    snapshot: Snapshot,
+    standings: Mapping[str, Standing],
+    needs: Mapping[str, Sequence[Need]],
 ) -> Iterator[JobResumed]:
     """The jobs as they stood; those that rest after a failure come back to the engine later."""
     measured: dict[str, dict[str, float]] = defaultdict(dict)
@@ -137,7 +143,7 @@ def _resumed_jobs(
         if wait > 0:
             job.waiting = event
             scheduler.wait_before(job, wait)
-        elif _was_let_in(record) or scheduler.gate.lets_in(job, event):
+        elif _was_let_in(record) or scheduler.gate.lets_in(job, event, needs.get(job.id, ())):
             yield event
 
 

@@ -41,6 +41,7 @@ from fairway.live.training.standing import arrivals_of, standings_of
 from fairway.live.training.statistics import Statistics
 from fairway.profiles import ThroughputTable
 from fairway.store import Store, counters
+from fairway.store.dependencies import jobs_ended, names_others, needs_of
 from fairway.store.journal import last_sequence, record_start, trim_decisions, trim_journal
 from fairway.store.messages import event_document
 from fairway.store.queries import jobs_since, jobs_taken_back, snapshot
@@ -93,7 +94,9 @@ class Session:
             )
         registered = store.write_vital(register_agent, AGENT, devices, at=clock.today())
         self.places = Places.of(registered, accelerators)
+        began_at = clock.today()
         held = store.read(snapshot)
+        needs = store.read(needs_of, held.jobs)
         self.cluster = cluster_of(held.workers, settings.prices)
         policy = around.decided_by(policy_of(settings.policy))
         options = EngineOptions(
@@ -117,12 +120,13 @@ class Session:
         acceptance = Acceptance(self.cluster, policy, options, around.table)
         self.reader = Reader(self.scheduler, self.cluster, acceptance)
         standing = store.read(load_standing)
-        now, events = resume(self.scheduler, self.reader, held, standings_of(standing), arrivals_of(standing))
+        now, events = resume(self.scheduler, self.reader, held, standings_of(standing), arrivals_of(standing), needs)
         self.scheduler.change(record_start, "training", self._start_document(options, now, events), at=clock.today())
         for record in held.jobs:
             if record.cancel_requested_at is not None:
                 self.scheduler.cancel(record.id)
         self._last_job = held.last_job
+        self._ends_looked_at, self._ends_seen_until = -math.inf, began_at
         self._taken_back, self._looked_at, self._seen_until = False, -math.inf, clock.today()
         self.look_for_jobs()
 
@@ -139,7 +143,10 @@ class Session:
             return
         self._taken_back = True
         arrivals: list[tuple[LiveJob, JobArrived]] = []
-        for record in self._around.store.read(jobs_since, self._last_job):
+        records = self._around.store.read(jobs_since, self._last_job)
+        waiting = [record for record in records if names_others(record.spec)]
+        needs = self._around.store.read(needs_of, waiting) if waiting else {}
+        for record in records:
             self._last_job = record.number
             if record.state is not JobState.QUEUED:
                 continue
@@ -149,14 +156,18 @@ class Session:
                 scheduler.change(ledger.note_unrunnable, record.id, str(error), at=clock.today())
                 continue
             event = JobArrived(described, deadline)
-            if scheduler.gate.lets_in(job, event):
+            if scheduler.gate.lets_in(job, event, needs.get(record.id, ())):
                 arrivals.append((job, event))
         scheduler.arrive(arrivals)
         self.look_for_cancels()
 
     def look_for_cancels(self) -> None:
-        """Take in what was taken back, if that may be something and the last time is not just a moment ago."""
+        """Take in what was taken back, if that may be something and the last time is not just a moment ago.
+
+        So it is with the ends of jobs for which others wait.
+        """
         clock = self._around.clock
+        self._look_for_ends()
         since = clock.earliest_since(self._seen_until) - _LOOK_BACK_SECONDS
         if not self._taken_back:
             self._seen_until = clock.today()
@@ -164,6 +175,15 @@ class Session:
             self._taken_back, self._looked_at, self._seen_until = False, clock.seconds(), clock.today()
             for name in self._around.store.read(jobs_taken_back, since=since):
                 self.scheduler.cancel(name)
+
+    def _look_for_ends(self) -> None:
+        clock, gate = self._around.clock, self.scheduler.gate
+        since = clock.earliest_since(self._ends_seen_until) - _LOOK_BACK_SECONDS
+        if not gate.needed:
+            self._ends_seen_until = clock.today()
+        elif clock.seconds() - self._ends_looked_at >= _LOOK_EVERY_SECONDS:
+            self._ends_looked_at, self._ends_seen_until = clock.seconds(), clock.today()
+            gate.others_ended(self._around.store.read(jobs_ended, since=since))
 
     def check(self, spec: JobDescription, team: str | None) -> None:
         """Refuse a job that could never be scheduled here. Any thread may ask."""

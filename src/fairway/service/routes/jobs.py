@@ -46,6 +46,7 @@ from fairway.store.queries import job_history
 from fairway.store.records import JobRecord, Reason
 from fairway.store.states import ACTIVE, JobState
 from fairway.store.submissions import Submission
+from fairway.store.tokens import Token
 
 router = APIRouter(tags=["jobs"])
 
@@ -129,7 +130,7 @@ async def submit_job(
     kind = media_type(request, _KINDS)
     body = await read_body(request)
     admitted = await admit(service, token, body, kind)
-    submissions = _submissions(admitted, f"{token.name[:200]} ({token.id})", idempotency_key)
+    submissions = _submissions(admitted, token, idempotency_key)
     if dry_run:
         first_job = expanded(admitted[0].description)[0].job
         if len(admitted) > 1:
@@ -149,7 +150,7 @@ async def submit_job(
     )
 
 
-def _submissions(admitted: Sequence[Admitted], submitted_by: str, key: str | None) -> list[Submission]:
+def _submissions(admitted: Sequence[Admitted], token: Token, key: str | None) -> list[Submission]:
     """What is to be stored; of jobs that come together, each has a key of its own."""
     count = sum(one.count for one in admitted)
     if count > MOST_JOBS:
@@ -159,7 +160,8 @@ def _submissions(admitted: Sequence[Admitted], submitted_by: str, key: str | Non
         Submission.of(
             member.job,
             team=team,
-            submitted_by=submitted_by,
+            submitted_by=f"{token.name[:200]} ({token.id})",
+            sees_team=team_of(token),
             idempotency_key=key if key is None or not number else f"{key}/{number}",
             together=count,
             array_name=member.array_name,

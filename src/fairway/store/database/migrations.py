@@ -21,15 +21,16 @@ def _add_expiry_and_use_of_tokens(connection: Connection) -> None:
         connection.execute(text(f"ALTER TABLE tokens ADD COLUMN {column} DOUBLE PRECISION"))
 
 
-def _add_what_jobs_are_found_by(connection: Connection) -> None:
+def _add_what_jobs_are_found_by_and_wait_for(connection: Connection) -> None:
     for column in ("array_id", "array_name"):
         connection.execute(text(f"ALTER TABLE jobs ADD COLUMN {column} TEXT"))
     for column in ("name", "array_name"):
         connection.execute(text(f"CREATE INDEX jobs_by_{column} ON jobs ({column}, number)"))
     schema.labels.create(connection)
+    schema.dependencies.create(connection)
 
 
-STEPS: Mapping[int, Step] = {2: _add_expiry_and_use_of_tokens, 3: _add_what_jobs_are_found_by}
+STEPS: Mapping[int, Step] = {2: _add_expiry_and_use_of_tokens, 3: _add_what_jobs_are_found_by_and_wait_for}
 """By version: what turns the tables of the version before into those of this one."""
 
 

@@ -91,6 +91,14 @@ labels = Table(
     Column("job", Whole, ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
 )
 
+dependencies = Table(
+    "dependencies",
+    metadata,
+    Column("job", Whole, ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
+    Column("needs", Whole, ForeignKey(jobs.c.number), primary_key=True, autoincrement=False),
+    Column("succeeded", Boolean, nullable=False),
+)
+
 agents = Table(
     "agents",
     metadata,
