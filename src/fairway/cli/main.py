@@ -32,6 +32,7 @@ from fairway.cli.server.serve import serve
 from fairway.cli.server.up import up
 from fairway.cli.simulate.commands import simulate
 from fairway.cli.simulate.compare import compare
+from fairway.cli.simulate.reproduce import reproduce
 from fairway.cli.simulate.sweep import sweep
 from fairway.cli.terminal_text import harmless
 from fairway.cli.token import token
@@ -98,6 +99,7 @@ app.command(rich_help_panel=_DECIDE)(policies)
 app.add_typer(simulate, rich_help_panel=_DECIDE)
 app.command(rich_help_panel=_DECIDE)(sweep)
 app.command(rich_help_panel=_DECIDE)(compare)
+app.command(rich_help_panel=_DECIDE)(reproduce)
 app.command(rich_help_panel=_DECIDE)(replay)
 app.command(rich_help_panel=_DECIDE)(new)
 
