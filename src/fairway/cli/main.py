@@ -38,6 +38,7 @@ from fairway.cli.terminal_text import harmless
 from fairway.cli.token import token
 from fairway.cli.workers import drain, workers
 from fairway.errors import FairwayError, InputError
+from fairway.extras import missing
 
 _LONGEST_LINE = 1000
 
@@ -52,6 +53,11 @@ class _Commands(TyperGroup):
             raise _failure(error, 2) from None
         except FairwayError as error:
             raise _failure(error, 1) from None
+        except ModuleNotFoundError as error:
+            line = missing(error)
+            if line is None:
+                raise
+            raise _failure(InputError(line), 2) from None
         except BrokenPipeError:
             raise
         except UnicodeEncodeError as error:
