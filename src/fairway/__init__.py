@@ -297,7 +297,13 @@ if not TYPE_CHECKING:  # a type checker that saw this would believe in any name
             return import_module(f"fairway.{name}")  # the package itself, which can be called
         if name not in _HOME:
             raise AttributeError(f"module 'fairway' has no attribute '{name}'")
-        value = globals()[name] = getattr(import_module(_HOME[name]), name)
+        try:
+            value = globals()[name] = getattr(import_module(_HOME[name]), name)
+        except ModuleNotFoundError as error:
+            line = import_module("fairway.extras").missing(error)
+            if line is None:
+                raise
+            raise ModuleNotFoundError(f"fairway.{name}: {line}", name=error.name) from error
         return value
 
 

@@ -98,7 +98,7 @@ def test_what_is_not_installed_is_one_line(run: TrainingRecord, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "polars", None)
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(
-        InputError, match=r"polars is not installed, which tables need; pip install 'fairway\[tables\]'"
+        InputError, match=r"this needs polars, which is not installed; install Fairway with its extra 'tables'"
     ):
         run.jobs.to_polars()
     with pytest.raises(InputError, match="pandas is not installed, which to_pandas needs; pip install pandas"):

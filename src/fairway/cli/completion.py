@@ -30,6 +30,13 @@ def scenarios(incomplete: str) -> list[str]:
     return [name for name in SCENARIO_NAMES if name.startswith(incomplete)]
 
 
+def published(incomplete: str) -> list[str]:
+    """Names of published experiments."""
+    from fairway.experiments.published import EXPERIMENTS
+
+    return [name for name in EXPERIMENTS if name.startswith(incomplete)]
+
+
 def _completed(incomplete: str, known: Mapping[str, Callable[..., object]]) -> list[str]:
     from fairway.options import options_of
 

@@ -33,11 +33,13 @@ from fairway.cli.server.serve import serve
 from fairway.cli.server.up import up
 from fairway.cli.simulate.commands import simulate
 from fairway.cli.simulate.compare import compare
+from fairway.cli.simulate.reproduce import reproduce
 from fairway.cli.simulate.sweep import sweep
 from fairway.cli.terminal_text import harmless
 from fairway.cli.token import token
 from fairway.cli.workers import drain, workers
 from fairway.errors import FairwayError, InputError
+from fairway.extras import missing
 
 _LONGEST_LINE = 1000
 
@@ -52,6 +54,11 @@ class _Commands(TyperGroup):
             raise _failure(error, 2) from None
         except FairwayError as error:
             raise _failure(error, 1) from None
+        except ModuleNotFoundError as error:
+            line = missing(error)
+            if line is None:
+                raise
+            raise _failure(InputError(line), 2) from None
         except BrokenPipeError:
             raise
         except UnicodeEncodeError as error:
@@ -99,6 +106,7 @@ app.command(rich_help_panel=_DECIDE)(policies)
 app.add_typer(simulate, rich_help_panel=_DECIDE)
 app.command(rich_help_panel=_DECIDE)(sweep)
 app.command(rich_help_panel=_DECIDE)(compare)
+app.command(rich_help_panel=_DECIDE)(reproduce)
 app.command(rich_help_panel=_DECIDE)(replay)
 app.command(rich_help_panel=_DECIDE)(new)
 

@@ -1,7 +1,7 @@
 """Rows for other tools: a table of named columns as CSV, as parquet, and as a data frame of polars or pandas.
 
 CSV needs nothing beside Python. Parquet and data frames need polars (or pandas, for its own), which comes with
-`pip install 'fairway[tables]'`. What is not known is empty, and null in a frame. The same columns give the same bytes.
+the extra `tables`. What is not known is empty, and null in a frame. The same columns give the same bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairway.errors import InputError
+from fairway.extras import missing
 from fairway.report.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ def polars_module() -> Any:
     """The library, or one line that says how to get it."""
     try:
         import polars  # noqa: PLC0415 - an extra, and heavy
-    except ImportError:
-        raise InputError("polars is not installed, which tables need; pip install 'fairway[tables]'") from None
+    except ModuleNotFoundError as error:
+        raise InputError(missing(error) or str(error)) from None
     return polars
 
 

@@ -68,7 +68,9 @@ def allocate(
 
     from fairway.allocate.problem_file import parse_problem
     from fairway.allocate.registry import policy_of
+    from fairway.cli.first_use import tell_of_compiling
 
+    tell_of_compiling()
     chosen = policy_of(policy)
     given = parse_problem(*read_given(problem))
     if seed is not None:

@@ -58,9 +58,11 @@ def configure(
     if table and json_to == STDOUT:
         raise InputError("--table and --json - both print to standard output; choose one of them")
 
+    from fairway.cli.first_use import tell_of_compiling
     from fairway.configure.problem_file import parse_configuration
     from fairway.configure.search.algorithms import algorithm_of
 
+    tell_of_compiling()
     chosen = algorithm_of(algorithm)
     given = parse_configuration(*read_given(problem))
     # The same search several times: the first loads the compiled code and builds the tables that all others share.

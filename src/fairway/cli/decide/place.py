@@ -64,9 +64,11 @@ def place(
 
     import numpy as np
 
+    from fairway.cli.first_use import tell_of_compiling
     from fairway.place.problem_file import parse_placement
     from fairway.place.registry import placer_of
 
+    tell_of_compiling()
     chosen = placer_of(scheduler)
     given = parse_placement(*read_given(problem))
     # The same plan several times: the first loads the compiled code, and the median is what planning takes.

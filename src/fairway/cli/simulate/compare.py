@@ -39,6 +39,9 @@ def compare(
 
     fairway compare compass jit --in results.parquet --metric latency_p99
     """
+    from fairway.extras import require
+
+    require("polars")
     from fairway.experiments.analysis import compared
     from fairway.experiments.results import read_rows
 

@@ -23,7 +23,7 @@ def _jobs_by_day(now: float) -> str:
 
 @contextmanager
 def watching(
-    labels: Sequence[str], jobs: int, *, shown: bool = True, told: Callable[[float], str] = _jobs_by_day
+    labels: Sequence[str], jobs: int | None, *, shown: bool = True, told: Callable[[float], str] = _jobs_by_day
 ) -> Iterator[Watcher]:
     """A watcher that shows bars while the block runs, or one that shows nothing where there is no terminal.
 
@@ -41,10 +41,10 @@ def watching(
 
 
 class Bars(Watcher):
-    """A bar for each run under way; `jobs` is how many of its jobs have ended when it is over."""
+    """A bar for each run under way; `jobs` is how many of its jobs have ended when it is over, if known."""
 
     def __init__(
-        self, labels: Sequence[str], jobs: int, console: Console, told: Callable[[float], str] = _jobs_by_day
+        self, labels: Sequence[str], jobs: int | None, console: Console, told: Callable[[float], str] = _jobs_by_day
     ) -> None:
         self._labels = labels
         self._told = told

@@ -91,7 +91,7 @@ def sweep(
     """Run every policy at every load with every seed on every cluster, and keep the results in one file.
 
     Results are kept as they come. Interrupted, the same command goes on where it was; the same sweep gives
-    the same bytes. Needs [bold]pip install 'fairway[tables]'[/bold].
+    the same bytes. Needs the extra [bold]tables[/bold].
 
     [bold]Examples[/bold]
 

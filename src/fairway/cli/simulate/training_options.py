@@ -23,6 +23,7 @@ from fairway.cluster import Cluster
 from fairway.cluster_file import read_cluster
 from fairway.compat.gavel.policies import compat_policy
 from fairway.errors import InputError
+from fairway.extras import require
 from fairway.jobs import Entity
 from fairway.options import nearest
 from fairway.profiles import catalog
@@ -230,6 +231,8 @@ def check_outputs(json_to: str | None, report: str | None, **tables: str | None)
     """Refuse files that cannot be written, before hours are spent on what should go there."""
     if report == STDOUT:
         raise InputError("--report: '-' given, expected the name of a file, as in report.html")
+    if report is not None:
+        require("jinja2", "plotly")
     given = {"--json": json_to, "--report": report}
     for word, table in tables.items():
         option = f"--{word.replace('_', '-')}"

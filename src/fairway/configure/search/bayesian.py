@@ -135,7 +135,7 @@ def _gaussian_process(draws: np.random.Generator) -> Any:
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel  # noqa: PLC0415
     except ImportError:
         raise InputError(
-            "aquatope: needs scikit-learn, which is not installed; pip install 'fairway[aquatope]', "
+            "aquatope: needs scikit-learn, which is not installed; install Fairway with its extra 'aquatope', "
             "or use 'aquatope:exact'"
         ) from None
     kernel = ConstantKernel(1.0) * Matern(length_scale=1.0, nu=2.5) + WhiteKernel(1e-2)

@@ -123,7 +123,7 @@ def _parts() -> tuple[Any, Any, Any, Any]:
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
     except ImportError:
-        raise InputError("traces: OpenTelemetry is not installed; pip install 'fairway[traces]'") from None
+        raise InputError("traces: OpenTelemetry is not installed; install Fairway with its extra 'traces'") from None
     return TracerProvider, Resource.create, BatchSpanProcessor, OTLPSpanExporter
 
 
