@@ -17,6 +17,7 @@ from fairway.cli.decide.allocate import allocate
 from fairway.cli.decide.configure import configure
 from fairway.cli.decide.place import place
 from fairway.cli.decide.policies import policies
+from fairway.cli.demo import demo
 from fairway.cli.jobs.cancel import cancel
 from fairway.cli.jobs.explain import explain
 from fairway.cli.jobs.logs import logs
@@ -99,6 +100,7 @@ app = typer.Typer(
 )
 
 _DECIDE = "Decide and simulate"
+app.command(rich_help_panel=_DECIDE)(demo)
 app.command(rich_help_panel=_DECIDE)(allocate)
 app.command(rich_help_panel=_DECIDE)(configure)
 app.command(rich_help_panel=_DECIDE)(place)
