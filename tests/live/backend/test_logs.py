@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairway.live import bounded_log
 from fairway.live.backend import logs
 from fairway.live.backend.logs import LogBlock, start_of_tail
-from fairway.live.local import log_files
-from fairway.live.local.log_files import open_log, read_log, trim_log
+from fairway.live.bounded_log import open_log, trim_log
+from fairway.live.local.log_files import read_log
 
 
 @given(st.lists(st.sampled_from([b"", b"a", b"\n", b"line\n", b"x" * 70_000 + b"\n"]), max_size=8), st.integers(0, 9))
@@ -80,7 +81,7 @@ def test_where_no_part_of_a_file_can_be_given_back_all_of_it_is(
         ctypes.set_errno(errno.EOPNOTSUPP)
         return -1
 
-    monkeypatch.setattr(log_files, "_LIBC", SimpleNamespace(fallocate=refused))
+    monkeypatch.setattr(bounded_log, "_LIBC", SimpleNamespace(fallocate=refused))
     descriptor = open_log(tmp_path / "log")
     os.write(descriptor, b"x" * 500_000)
     assert trim_log(descriptor, 131_072)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fairway.live.backend.answers import CommandAnswer, RefusedError
-from fairway.live.backend.commands import JobProgram, StartRun
+from fairway.live.backend.codec import COMMANDS
+from fairway.live.backend.commands import EndRun, JobProgram, StartRun
 from fairway.live.backend.reports import RunProgressed, RunStarted
 from fairway.live.backend.status import RunState
 from fairway.live.local.agent_client import AgentClient, AgentGoneError, start_agent
@@ -170,6 +173,36 @@ def test_commands_may_come_twice_and_late_ones_change_nothing(tmp_path: Path) ->
             await machine.retire("job")
             assert (await machine.client.status()).runs == ()
             assert count.read_text() == "ran\n"
+
+    asyncio.run(check())
+
+
+def test_a_command_that_was_refused_is_refused_for_good_should_it_come_twice(tmp_path: Path) -> None:
+    """Its controller has gone on as if it had never been: a copy that comes late must not be carried out."""
+
+    async def check() -> None:
+        async with Machine(tmp_path) as machine:
+            await machine.start(lease=1, run="sleep 600")
+            epoch = (await machine.client.status()).epoch
+            reader, writer = await asyncio.open_unix_connection(sock=connected_socket(machine.directory))
+
+            async def answered(**message: object) -> dict[str, Any]:
+                writer.write(encoded(message))
+                while True:
+                    length = int.from_bytes(await reader.readexactly(4), "big")
+                    content: dict[str, Any] = json.loads(await reader.readexactly(length))
+                    if content.get("reply") == message["id"]:
+                        return content
+
+            await answered(id=1, command="hello", epoch=epoch + 1)
+            order = COMMANDS.document_of(StartRun(2, "other", JobProgram("true"), "v100", (0,)))
+            refused = await answered(id=2, **order)
+            assert refused["code"] == "busy"
+            end = COMMANDS.document_of(EndRun(1, "job", save=False))
+            assert (await answered(id=3, **end))["answer"]["result"] == "accepted"
+            assert await answered(id=2, **order) == refused
+            assert (await answered(id=4, **order))["answer"]["result"] == "accepted"
+            writer.close()
 
     asyncio.run(check())
 

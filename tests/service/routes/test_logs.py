@@ -10,7 +10,7 @@ from threading import Thread
 import httpx
 import pytest
 
-from fairway.live.local.log_files import trim_log
+from fairway.live.bounded_log import trim_log
 from tests.service.running import JOB, Served, until
 
 

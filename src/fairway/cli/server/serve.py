@@ -114,6 +114,14 @@ def serve(
             rich_help_panel=_WORKERS,
         ),
     ] = None,
+    log_limit: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="How much is kept of what each worker prints; the oldest part is dropped.",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = "256MB",
     directory: Annotated[
         Path | None,
         typer.Option(
@@ -188,6 +196,7 @@ def serve(
             traces=traces,
             stage_limit=stage_limit,
             load_limit=load_limit,
+            log_limit=log_limit,
             allow_hosts=tuple(allow_host or ()),
             allow_origins=tuple(allow_origin or ()),
         )

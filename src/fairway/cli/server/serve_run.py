@@ -59,6 +59,7 @@ class ServeOptionsGiven:
     traces: str | None
     stage_limit: str | None = None
     load_limit: str | None = None
+    log_limit: str = "256MB"
     allow_hosts: tuple[str, ...] = ()
     allow_origins: tuple[str, ...] = ()
 
@@ -86,6 +87,7 @@ class ServeOptionsGiven:
             slo_seconds=None if self.slo is None else span_given("--slo", self.slo),
             stage_limit_seconds=None if self.stage_limit is None else span_given("--stage-limit", self.stage_limit),
             load_limit_seconds=None if self.load_limit is None else span_given("--load-limit", self.load_limit),
+            log_bytes=size_given("--log-limit", self.log_limit),
         )
 
     def chosen(self, settings: ServingSettings) -> tuple[ServingSettings, ThreadChoice | None]:

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -54,6 +54,7 @@ from fairway.wall_clock import MachineClock
 _TICK_SECONDS = 0.05
 _ENDING_SECONDS = 2.0
 _MOST_UNREAD = 8 * 2**20
+_MOST_REFUSED = 256
 _LOG = logging.getLogger(__name__)
 
 Converse: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -63,9 +64,12 @@ Listen: TypeAlias = Callable[[Converse], Awaitable[Callable[[], None]]]
 
 @dataclass(slots=True, eq=False)
 class _Connection:
+    """`refused` are the last refusals, by the number of their request."""
+
     writer: asyncio.StreamWriter
     epoch: int | None = None
     greeted: bool = False
+    refused: dict[int, Document] = field(default_factory=dict)
 
 
 class Agent:
@@ -170,6 +174,8 @@ class Agent:
 
     def _answer(self, connection: _Connection, message: Document) -> Document:
         number = message.pop("id", None)
+        if isinstance(number, int) and (before := connection.refused.get(number)) is not None:
+            return before  # its controller counts on it that the request was not and will not be carried out
         answer: Document
         try:
             reply = self._carried_out(connection, REQUESTS.read(message))
@@ -181,7 +187,12 @@ class Agent:
         except OSError as error:  # a full disk, for example; the state on disk is whole, and so is the agent
             _LOG.exception("a command failed")
             answer = {"ok": False, "code": Refusal.SYSTEM, "error": str(error)}
-        return {"reply": number, **answer}
+        answer = {"reply": number, **answer}
+        if isinstance(number, int) and not answer["ok"]:
+            connection.refused[number] = answer
+            if len(connection.refused) > _MOST_REFUSED:
+                del connection.refused[next(iter(connection.refused))]
+        return answer
 
     def _carried_out(self, connection: _Connection, request: AgentRequest) -> AgentReply:
         if isinstance(request, Hello):

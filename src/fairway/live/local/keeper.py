@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from fairway.live.backend.channel import STOPPED
+from fairway.live.bounded_log import open_log, trim_log
 from fairway.live.local.containment import group_at, most_processes
 from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.job_user import JobUser
-from fairway.live.local.log_files import open_log, trim_log
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
 from fairway.live.local.stopping import Stopping
 from fairway.live.untrusted_file import UntrustedFileError

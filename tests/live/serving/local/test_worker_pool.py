@@ -101,3 +101,54 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in {"Z", "X"}
     except OSError:
         return False
+
+
+def test_the_log_of_a_process_that_prints_without_end_has_a_bound_and_its_last_words_are_kept(tmp_path: Path) -> None:
+    program = "for number in range(60_000): print(f'line {number} ' + 80 * '.')\nprint('done', flush=True)\n"
+    pool = ProcessPool(
+        lambda number, epoch: [sys.executable, "-c", program, str(number), str(epoch)],
+        lambda _: {},
+        lambda number: tmp_path / f"{number}.log",
+        log_bytes=131_072,
+    )
+    pool.start(0, 0)
+    _until_said(pool, 0, "done")
+    log = tmp_path / "0.log"
+
+    def is_bounded() -> bool:
+        pool.wait(0.02, ())
+        return log.stat().st_blocks * 512 <= 131_072
+
+    _until(is_bounded)
+    assert log.stat().st_size > 5_000_000, "what is dropped leaves a hole, so that the process goes on at its end"
+    assert pool.last_words(0) == "done"
+    pool.stop(1.0)
+    pool.close()
+
+
+def test_a_log_that_a_stage_has_replaced_by_something_else_holds_nobody_up(tmp_path: Path) -> None:
+    pool = _pool(tmp_path, "import time; print('here', flush=True); time.sleep(600)")
+    pool.start(0, 0)
+    _until_said(pool, 0, "here")
+    (tmp_path / "0.log").unlink()
+    os.mkfifo(tmp_path / "0.log")
+    pool.wait(0.6, ())
+    pool.wait(0.6, ())
+    assert pool.last_words(0) == "it said nothing"
+    pool.kill(0)
+    _until(lambda: pool.ended(0) is not None)
+    pool.start(0, 1)
+    assert pool.ended(0) is None
+    pool.stop(1.0)
+    pool.close()
+
+
+def test_a_directory_that_is_a_link_has_logs_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    pool = _pool(tmp_path / "link", "print('here', flush=True)")
+    pool.start(0, 0)
+    _until_said(pool, 0, "here")
+    assert (tmp_path / "real" / "0.log").read_text() == "here\n"
+    pool.stop(1.0)
+    pool.close()

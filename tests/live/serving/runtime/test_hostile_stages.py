@@ -86,7 +86,8 @@ def _until(condition: Callable[[], Any], patience: float = 60.0) -> None:
         ("interrupt", "raised KeyboardInterrupt"),
         ("generator-exit", "raised GeneratorExit"),
         ("surrogates", r"lone \\ud800 surrogate"),
-        ("unpicklable", "the reply cannot be sent: pickling raised SystemExit"),
+        # By the worker that took the request, or by another one that it was placed on.
+        ("unpicklable", "(the reply|what a stage put out) cannot be sent: pickling raised SystemExit"),
     ],
 )
 def test_whatever_a_stage_raises_fails_its_request_alone(
@@ -140,6 +141,36 @@ def test_a_stage_that_never_returns_is_refused_and_its_worker_replaced(
             client.ask("harmful", what="hang")
     assert others.wrong == []
     _until(lambda: len(tallies(supervisor.settings)) == 2)
+
+
+def test_requests_that_hang_in_all_workers_at_once_hold_the_others_up_for_the_limit_and_no_longer(
+    tmp_path: Path,
+) -> None:
+    with _served(tmp_path / "served", stage_limit_seconds=1.0) as (supervisor, _):
+        outcomes: list[str] = []
+
+        def hang(number: int) -> None:
+            with ServingClient(supervisor.settings.directory) as client:
+                try:
+                    client.ask("harmful", what=f"hang/{number}")
+                except RequestFailedError as error:
+                    outcomes.append(str(error))
+
+        before = supervisor.pids()
+        threads = [threading.Thread(target=hang, args=(number,)) for number in range(2)]
+        with _Others(supervisor.settings.directory) as others:
+            _until(lambda: others.seconds)
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            answered = len(others.seconds)
+            _until(lambda: len(others.seconds) > answered + 1)
+            _until(lambda: len(tallies(supervisor.settings)) == 2)
+        assert len(outcomes) == 2
+        assert all("it took longer than 1 s, so it is not tried again" in outcome for outcome in outcomes)
+        assert others.wrong == []
+        assert not set(before) & set(supervisor.pids()), "both workers were replaced"
 
 
 def test_a_model_whose_load_hangs_is_set_aside_and_the_others_are_served(

@@ -73,7 +73,8 @@ class LocalBackend:
 
     def pool(self) -> ProcessPool:
         """Children of this process."""
-        return ProcessPool(self._command, self._environment, self._settings.log, self._program("standby"))
+        settings = self._settings
+        return ProcessPool(self._command, self._environment, settings.log, self._program("standby"), settings.log_bytes)
 
     def run_record(self) -> RunRecord:
         """A file in the directory in memory."""

@@ -19,20 +19,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from fairway.live.backend.logs import BLOCK_BYTES, LOG_BYTES
+from fairway.live.bounded_log import open_log, trim_log
 from fairway.live.serving.seams.transport import Line
+from fairway.live.untrusted_file import UntrustedFileError, open_regular
 
 LIFE = "FAIRWAY_LIFE"
 """The variable by which a process and all that it has started are known."""
 
 _PASSES = 5
+_LOOK_AT_LOGS_SECONDS = 0.5
 
 
 class ProcessPool:
     """Processes by the number of their worker.
 
     `command` is the command line of a worker's life, by number and epoch; `environment` what is set for it beside what
-    is set here, and `log` the file to which it writes. `standby` is the command line of a process that stands by; it
-    reads from its standard input, as one line of JSON, what it becomes.
+    is set here, and `log` the file to which it writes, of which the last `log_bytes` are kept. `standby` is the command
+    line of a process that stands by; it reads from its standard input, as one line of JSON, what it becomes.
     """
 
     def __init__(
@@ -41,8 +45,10 @@ class ProcessPool:
         environment: Callable[[int], Mapping[str, str]],
         log: Callable[[int], Path],
         standby: Sequence[str] | None = None,
+        log_bytes: int = LOG_BYTES,
     ) -> None:
         self._command, self._environment, self._log = command, environment, log
+        self._log_bytes, self._logs_due = log_bytes, 0.0
         self._standby_command = standby
         self._standby: subprocess.Popen[bytes] | None = None
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -55,8 +61,11 @@ class ProcessPool:
         self._let_go(number)
         process = self._become(number, epoch)
         if process is None:
-            with self._log(number).open("ab") as log:
-                process = self._started(self._command(number, epoch), number, subprocess.DEVNULL, log.fileno())
+            log = open_worker_log(self._log(number))
+            try:
+                process = self._started(self._command(number, epoch), number, subprocess.DEVNULL, log)
+            finally:
+                os.close(log)
         self._processes[number] = process
         self._descriptors[number] = os.pidfd_open(process.pid)
 
@@ -82,9 +91,14 @@ class ProcessPool:
         return self._processes[number].pid
 
     def last_words(self, number: int) -> str:
-        """The last line of a log."""
-        with suppress(OSError, IndexError):
-            return self._log(number).read_text(errors="replace").strip().splitlines()[-1]
+        """The last line of a log, whose beginning may be gone, and which may be large."""
+        with suppress(OSError, IndexError, UntrustedFileError):
+            log = open_regular(_in_its_directory(self._log(number)), os.O_RDONLY)
+            try:
+                end = os.pread(log, BLOCK_BYTES, max(os.fstat(log).st_size - BLOCK_BYTES, 0))
+            finally:
+                os.close(log)
+            return end.decode(errors="replace").strip("\0").strip().splitlines()[-1]
         return "it said nothing"
 
     def wait(self, seconds: float, lines: Iterable[Line]) -> None:
@@ -98,6 +112,9 @@ class ProcessPool:
             waiting.register(line.fileno(), select.POLLIN)
         if any(descriptor == self._wakes for descriptor, _ in waiting.poll(1000 * seconds)):
             os.eventfd_read(self._wakes)
+        if time.monotonic() >= self._logs_due:
+            self._logs_due = time.monotonic() + _LOOK_AT_LOGS_SECONDS
+            self._bound_logs()
 
     def wake(self) -> None:
         """Let `wait` return; from any thread."""
@@ -136,6 +153,16 @@ class ProcessPool:
         """Close the descriptor that wakes it."""
         os.close(self._wakes)
 
+    def _bound_logs(self) -> None:
+        """Drop the beginning of logs that have grown too large; one that is no file any more is left alone."""
+        for number in self._processes:
+            with suppress(OSError, UntrustedFileError):
+                log = open_regular(_in_its_directory(self._log(number)), os.O_WRONLY | os.O_APPEND)
+                try:
+                    trim_log(log, self._log_bytes)
+                finally:
+                    os.close(log)
+
     def _started(self, command: Sequence[str], number: int, stdin: int, output: int) -> subprocess.Popen[bytes]:
         life = uuid.uuid4().hex
         process = subprocess.Popen(
@@ -171,6 +198,19 @@ class ProcessPool:
         descriptor = self._descriptors.pop(number, None)
         if descriptor is not None:
             os.close(descriptor)
+
+
+def open_worker_log(path: Path) -> int:
+    """A descriptor to go on with a log; what takes the place of one, such as a FIFO, is not written, nor waited for."""
+    try:
+        return open_log(_in_its_directory(path))
+    except UntrustedFileError:
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+
+def _in_its_directory(path: Path) -> Path:
+    """The log without links on the way to it: where the operator wants it may be one, the log itself may not."""
+    return path.parent.resolve() / path.name
 
 
 def _end_all_of(life: str) -> None:

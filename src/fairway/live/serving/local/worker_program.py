@@ -17,6 +17,7 @@ from pathlib import Path
 from fairway.engine.serving.schedule import schedule_of
 from fairway.live.serving.local.lifetime import end_with_parent, serve_until_ended
 from fairway.live.serving.local.unix_transport import UnixTransport
+from fairway.live.serving.local.worker_pool import open_worker_log
 from fairway.live.serving.runtime.warm_up import warm_up
 from fairway.live.serving.runtime.worker import ServingWorker
 from fairway.live.serving.seams.backend import backend_of
@@ -66,7 +67,7 @@ def _prepare(settings: ServingSettings) -> None:
 
 def _write_to(log: str) -> None:
     """Write to the log of the worker, and read from nowhere."""
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    output = open_worker_log(Path(log))
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, 0)
     os.dup2(output, 1)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fairway.errors import InputError
+from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
 from fairway.live.serving.application.definition import Application, accelerator_of, load_application
 from fairway.live.serving.application.links import LOCAL_LINKS
 from fairway.options import nearest
@@ -26,6 +27,7 @@ class ServingSettings:
     `traces` is where OpenTelemetry spans go: an OTLP address over HTTP. `slo_seconds` is for workflows without an SLO.
     A stage that runs longer than `stage_limit_seconds`, or a model that loads longer than `load_limit_seconds`, is
     stuck, and its worker is replaced; None is several times what was expected (`runtime.limits`).
+    Of what each worker prints, the last `log_bytes` are kept.
     `devices` are this machine's accelerators, one for each worker, as CUDA calls them; none if they are emulated.
     `backend` names what is under the workers, as `backend_of` takes it.
 
@@ -50,6 +52,7 @@ class ServingSettings:
     slo_seconds: float | None = None
     stage_limit_seconds: float | None = None
     load_limit_seconds: float | None = None
+    log_bytes: int = LOG_BYTES
     has_planner: bool | None = None
     backend: str = "local"
 
@@ -68,6 +71,8 @@ class ServingSettings:
                 raise InputError(
                     f"{name.removesuffix('_seconds').replace('_', '-')}: {given} s given, expected more than 0 s"
                 )
+        if self.log_bytes < LEAST_LOG_BYTES:
+            raise InputError(f"log limit: {self.log_bytes} bytes given, expected at least {LEAST_LOG_BYTES}")
         if self.memory_bytes is not None and not (math.isfinite(self.memory_bytes) and self.memory_bytes > 0):
             raise InputError(f"memory: {self.memory_bytes} given, expected bytes above 0")
 
