@@ -201,20 +201,29 @@ def _equals() -> dict[str, list[dict[str, str]]]:
 def _is_equal(mutant: Mutant, listed: dict[str, list[dict[str, str]]]) -> bool:
     """Whether an entry names the mutant: by its function and text and, where that is not enough, its line and result.
 
-    `a number` stands for any number, and an ellipsis for any text.
+    `a number` stands for any number, `a boundary` for a comparison of which only the case of equality changes, and an
+    ellipsis for any text.
     """
     file = str(mutant.file.relative_to(SOURCE / "fairway"))
     line = mutant.text.splitlines()[mutant.line - 1].strip()
-    is_number = mutant.before.replace(".", "").replace("e-", "").replace("_", "").isdigit()
+    kinds = set()
+    if mutant.before.replace(".", "").replace("e-", "").replace("_", "").isdigit():
+        kinds.add("a number")
+    if mutant.before != mutant.after and _without_equality(mutant.before) == _without_equality(mutant.after):
+        kinds.add("a boundary")
     return any(
         _fits(one["in"], mutant.within)
-        and (_fits(one["before"], mutant.before) or (one["before"] == "a number" and is_number))
+        and (one["before"] in kinds or _fits(one["before"], mutant.before))
         and one.get("after", mutant.after) == mutant.after
         and _fits(one.get("line", line), line)
         for files, ones in listed.items()
         if _fits(files, file)
         for one in ones
     )
+
+
+def _without_equality(text: str) -> str:
+    return text.replace("<=", "<").replace(">=", ">")
 
 
 def _fits(pattern: str, text: str) -> bool:

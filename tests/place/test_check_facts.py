@@ -186,6 +186,27 @@ def test_a_join_that_moves_away_after_its_inputs_have_come_is_found() -> None:
         check.a_request_runs_through(Trial(Apart(), kind, 0))  # nobody asks
 
 
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_every_join_is_asked_about_once_more_when_its_inputs_are_gathered(kind: str) -> None:
+    asked: list[int] = []
+
+    class Asked(Broken):
+        @property
+        def rules(self) -> WorkerRules:
+            return WorkerRules(gathers_joins=True)
+
+        def next_worker(self, *given: Any, gathered: bool = False) -> int:
+            if gathered:
+                asked.append(given[1])
+            return super().next_worker(*given, gathered=gathered)
+
+    for seed in SEEDS:
+        asked.clear()
+        trial = Trial(Asked(), kind, seed)
+        check.a_request_runs_through(trial)
+        assert sorted(asked) == np.flatnonzero(trial.situation.request.graph.is_join).tolist()
+
+
 def test_tasks_of_a_lost_worker_that_go_where_they_cannot_run_are_found() -> None:
     class Lost(Broken):
         def next_worker(self, request: Request, stage: int, *given: Any, **named: Any) -> int:

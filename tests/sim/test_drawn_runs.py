@@ -37,6 +37,7 @@ def _options(**given: Any) -> ServingOptions:
 
 
 LOST = (Failure(2, 4.0, 9.0), Failure(0, 6.0, 7.0))
+SOON = (Failure(2, 0.3, 0.9), Failure(0, 0.6, 0.7))
 COLD = ColdStarts(initial=0, keep_alive_seconds=1.5)
 HELD = ColdStarts(initial=1, held=True, prewarms=False, keep_alive_seconds=0.5)
 
@@ -86,6 +87,12 @@ def test_runs_of_placers_are_what_they_were(scheduler: str, options: dict[str, A
         ("fast-gshare", "normal", "moderate", "chains", None, {}, "ccf66536ed10"),
         ("fast-gshare", "heavy", "strict", "dag", COLD, {"noise": 0.2}, "89628bfb6a19"),
         ("orion:samples=200", "normal", "moderate", "chains", None, {}, "83a5aa8273e4"),
+        ("esg", "heavy", "moderate", "chains", COLD, {"failures": SOON, "noise": 0.2}, "025d35d8c000"),
+        ("esg:shed", "heavy", "strict", "dag", HELD, {"failures": SOON}, "c27d3405cb4b"),
+        ("front", "heavy", "relaxed", "chains", HELD, {"failures": SOON}, "e86dc227eb62"),
+        ("infless", "heavy", "moderate", "dag", COLD, {"failures": SOON, "nic_queues": True}, "7adfd54abd8d"),
+        ("fast-gshare", "heavy", "moderate", "chains", HELD, {"failures": SOON}, "c312e90f4208"),
+        ("orion:samples=200", "heavy", "strict", "dag", HELD, {"failures": SOON}, "8719d4252aa8"),
     ],
 )
 def test_runs_of_configurators_are_what_they_were(
