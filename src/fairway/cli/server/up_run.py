@@ -16,7 +16,7 @@ import typer
 from fairway.cli.given import size_given, span_given
 from fairway.cli.server.prices import prices_of
 from fairway.cli.server.run_as import prepare_directory, read_run_as, unprotected
-from fairway.cli.server.teams import read_teams
+from fairway.cli.server.teams import read_teams_and_quotas, refuse_unknown_types
 from fairway.cli.words import span
 from fairway.client.place import home_directory
 from fairway.cluster import Cluster
@@ -60,11 +60,12 @@ class UpOptions:
 
     def settings(self) -> ControllerSettings:
         """How the controller is to schedule."""
-        teams = {} if self.teams is None else read_teams(self.teams)
+        teams, quotas = ({}, {}) if self.teams is None else read_teams_and_quotas(self.teams)
         prices = {} if self.prices is None else prices_of(self.prices)
         if self.emulate is not None:  # to be refused here, and not by an agent that was started with it
             emulated_accelerators(self.emulate)
             replace(Cluster.parse(self.emulate), prices=prices)
+            refuse_unknown_types(quotas, Cluster.parse(self.emulate).types)
         return ControllerSettings(
             directory=(self.directory or home_directory()).expanduser().absolute(),
             policy=self.policy or ("hierarchical" if teams else "max-min-fairness"),
@@ -75,6 +76,7 @@ class UpOptions:
             run_as=read_run_as(self.run_as),
             log_bytes=size_given("--log-limit", self.log_limit),
             entities=teams,
+            quotas=quotas,
             prices=prices,
         )
 
