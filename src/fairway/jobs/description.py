@@ -26,7 +26,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+    model_validator,
+)
 
 from fairway.documents import A_NAME, Expected, Form, about, names_of
 from fairway.errors import InputError
@@ -49,6 +58,7 @@ from fairway.jobs.values import (
     job_name,
     one_node,
 )
+from fairway.jobs.webhooks import webhook
 from fairway.magnitudes import MOST_STEPS
 
 _BRACKETS = re.compile(
@@ -198,6 +208,11 @@ class JobDescription(_Part):
     )
     checkpoint: Annotated[Checkpoint, Expected("an object, as in {interval: 10m, directory: /data/checkpoints}")] = (
         Field(default=Checkpoint(), description="Where and how often it saves.")
+    )
+    notify: Annotated[str, PlainValidator(webhook), WithJsonSchema({"type": "string", "format": "uri"})] | None = Field(
+        default=None,
+        description="An address that is told when it has ended, by a POST of JSON; at a host that the server allows.",
+        examples=["https://hooks.example/fairway"],
     )
     grace: Span = Field(default=10.0, description="How long after SIGTERM it is killed, in seconds or as a span.")
     throughputs: Throughputs | None = Field(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.cli.server.teams import read_teams
+from fairway.cli.server.teams import read_teams, read_teams_and_quotas, refuse_unknown_types
 from fairway.errors import InputError
 from fairway.jobs import Entity
 
@@ -54,3 +54,26 @@ def test_words_that_make_no_sense_are_refused(text: str) -> None:
 def test_neither_words_nor_a_file_is_refused() -> None:
     with pytest.raises(InputError, match="vision: cannot be read: No such file"):
         read_teams("vision")
+
+
+def test_quotas_are_numbers_in_all_or_by_type(tmp_path: Path) -> None:
+    file = tmp_path / "teams.yaml"
+    file.write_text("teams: {a: {quota: {V100: 4, k80: 0}}, b: {quota: 3, parent: a}, c: {}}\n")
+    _, quotas = read_teams_and_quotas(str(file))
+    assert quotas == {"a": {"v100": 4, "k80": 0}, "b": {"": 3}}
+    refuse_unknown_types(quotas, ["V100", "k80"])
+    with pytest.raises(InputError, match=r"teams\.a\.quota: no accelerator 'k80'; known: v100"):
+        refuse_unknown_types(quotas, ["v100"])
+
+
+@pytest.mark.parametrize(
+    "quota", ["-1", "many", "{v100: -1}", "{v100: many}", "[1]", "1.5", "1e9", "true", "{v100: [1]}"]
+)
+def test_a_wrong_quota_is_one_line(tmp_path: Path, quota: str) -> None:
+    file = tmp_path / "teams.yaml"
+    file.write_text(f"teams: {{a: {{quota: {quota}}}}}\n")
+    with pytest.raises(
+        InputError, match=r"teams\.a\.quota: .* given, expected accelerators at a time, as in 4"
+    ) as refused:
+        read_teams(str(file))
+    assert "\n" not in str(refused.value)

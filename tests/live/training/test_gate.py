@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fairway.errors import InputError
+from fairway.jobs import Entity
 from fairway.jobs.description import job_of
 from fairway.jobs.expansion import expanded
 from fairway.store.states import JobState
@@ -205,3 +207,61 @@ def test_what_cannot_be_waited_for_is_refused_with_all_that_came_with_it(
         submit_all(world, *documents, sees="blue" if "team" in documents[0] else None)
     assert str(refused.value).startswith(said) or said in str(refused.value)
     assert world.jobs() == []
+
+
+@pytest.fixture
+def limited(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path, "v100=4,k80=2", policy="hierarchical")
+    entities = {"lab": Entity(), "red": Entity(parent="lab"), "blue": Entity()}
+    made.settings = replace(made.settings, entities=entities, quotas={"red": {"v100": 2}, "lab": {"": 3}})
+    with made.running():
+        yield made
+
+
+def asking(count: int, kind: str = "v100", team: str = "red", **fields: Any) -> dict[str, Any]:
+    resources = {"accelerators": f"{kind}:{count}"}
+    return {"resources": resources, "team": team, "throughputs": {"v100": 2.0, "k80": 1.0}, "steps": 100, **fields}
+
+
+def test_a_team_has_no_more_than_its_quota_and_others_are_not_held_up(limited: World) -> None:
+    red = submit_all(limited, *[asking(1) for _ in range(4)])
+    blue = submit_all(limited, *[asking(1, team="blue") for _ in range(2)])
+    nobody = submit_all(limited, asking(1, team="blue") | {"team": None})
+    assert scheduled(limited) == [*red[:2], *blue, *nobody]
+    assert limited.job(red[2]).reason_code == "OverQuota"
+    assert limited.job(red[2]).reason == (
+        "team 'red' may have 2 v100 at a time, its jobs have 2 and this one asks for 1"
+    )
+    assert limited.job(red[3]).reason == "other jobs of team 'red' are before it and wait for room in its quota"
+    most = 0
+    while limited.session.scheduler.jobs:
+        limited.step()
+        most = max(most, sum(process.job in red for process in limited.alive()))
+    assert most == 2
+    assert {job.state for job in limited.jobs()} == {JobState.SUCCEEDED}
+
+
+def test_a_large_job_is_not_passed_by_smaller_ones_of_its_team_and_teams_above_count(limited: World) -> None:
+    first, large, small, slow = submit_all(limited, asking(1), asking(2), asking(1), asking(1, "k80", "lab"))
+    assert scheduled(limited) == [first, slow]  # the others of the lab are not held up by what red has no room for
+    over = submit_all(limited, asking(2, "k80", "lab"))[0]
+    assert "team 'lab' may have 3 accelerators at a time" in (limited.job(over).reason or "")
+    limited.start_controller()
+    assert scheduled(limited) == [first, slow]
+    limited.cancel(first)
+    limited.cancel(slow)
+    limited.run_until(lambda: limited.job(large).state is JobState.RUNNING)
+    assert small not in scheduled(limited)
+    limited.finish()
+    check_history(limited.store)
+
+
+def test_a_job_larger_than_the_quota_is_refused_at_the_door(limited: World) -> None:
+    for asked, said in [
+        (asking(3), "3 asked for, but team 'red' may have 2 v100 at a time"),
+        (asking(4, team="lab"), "4 asked for, but team 'lab' may have 3 accelerators at a time"),
+    ]:
+        description = job_of({"run": "a", **asked}, "job")
+        with pytest.raises(InputError, match=said):
+            limited.session.check(description, description.team)
+    limited.session.check(job_of({"run": "a", **asking(4, team="blue")}, "job"), "blue")

@@ -4,27 +4,42 @@ The words are `vision=2,speech=1:fifo`. The file, in YAML, has the same and more
 
     teams:
       research: {weight: 2}
-      vision: {weight: 3, parent: research}
+      vision: {weight: 3, parent: research, quota: {v100: 4}}
       speech: {weight: 1, parent: research, policy: fifo}
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PlainValidator
 from pydantic.dataclasses import dataclass
 
 from fairway.cli.given import read_given
-from fairway.documents import Form, Name
+from fairway.documents import Form, Name, shown
 from fairway.errors import InputError
 from fairway.jobs import Entity
+from fairway.live.training.quotas import TOTAL
 from fairway.magnitudes import FACTORS
 
 _CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
+_MOST_ACCELERATORS = 1_000_000
+_A_QUOTA = (
+    f"accelerators at a time, as in 4, or by type, as in {{v100: 4}}, whole numbers from 0 to {_MOST_ACCELERATORS}"
+)
 _TEAM = re.compile(r"\s*([^=,:]*[^=,:\s])\s*=\s*([^=,:\s]+)\s*(?::\s*(fifo|fairness)\s*)?")
+
+
+def _quota(given: object) -> dict[str, int]:
+    by_type: dict[str, Any] = given if isinstance(given, dict) else {TOTAL: given}
+    for most in by_type.values():
+        whole = isinstance(most, int) and not isinstance(most, bool)
+        if not whole or not 0 <= most <= _MOST_ACCELERATORS:
+            raise InputError(f"{shown(most)} given, expected {_A_QUOTA}")
+    return {str(name).lower(): most for name, most in by_type.items()}
 
 
 @dataclass(frozen=True, slots=True, config=_CLOSED)
@@ -34,6 +49,7 @@ class TeamFields:
     weight: Annotated[float, Field(ge=FACTORS.least, le=FACTORS.most)] = 1.0
     policy: Literal["fairness", "fifo"] = "fairness"
     parent: Name | None = None
+    quota: Annotated[dict[str, int], PlainValidator(_quota)] | None = None
 
 
 @dataclass(frozen=True, slots=True, config=_CLOSED)
@@ -52,6 +68,7 @@ _FORM: Form[TeamsFile] = Form(
         "teams.*.weight": f"a number above 0, from {FACTORS}",
         "teams.*.policy": "'fairness' or 'fifo'",
         "teams.*.parent": "the name of another team",
+        "teams.*.quota": _A_QUOTA,
     },
     {"": TeamsFile, "teams.*": TeamFields},
 )
@@ -59,8 +76,13 @@ _FORM: Form[TeamsFile] = Form(
 
 def read_teams(given: str) -> dict[str, Entity]:
     """The teams that words or a file name."""
+    return read_teams_and_quotas(given)[0]
+
+
+def read_teams_and_quotas(given: str) -> tuple[dict[str, Entity], dict[str, dict[str, int]]]:
+    """The same with what they may have at a time, by type in small letters; `TOTAL` is the name for all types."""
     if "=" in given and not Path(given).is_file():
-        return teams_of(given)
+        return teams_of(given), {}
     teams = _FORM.read(*read_given(given)).teams
     for name, team in teams.items():
         seen = {name}
@@ -71,7 +93,17 @@ def read_teams(given: str) -> dict[str, Entity]:
                 raise InputError(f"{given}: teams.{name}.parent: goes round in a circle; let one of them have none")
             seen.add(team.parent)
             team = teams[team.parent]  # noqa: PLW2901 - the way up
-    return {name: Entity(team.weight, team.policy, team.parent) for name, team in teams.items()}
+    entities = {name: Entity(team.weight, team.policy, team.parent) for name, team in teams.items()}
+    return entities, {name: team.quota for name, team in teams.items() if team.quota is not None}
+
+
+def refuse_unknown_types(quotas: Mapping[str, Mapping[str, int]], types: Sequence[str]) -> None:
+    """Refuse a quota for accelerators that there are not, which would limit nothing."""
+    known = {TOTAL, *(name.lower() for name in types)}
+    for team, quota in quotas.items():
+        for name in quota:
+            if name not in known:
+                raise InputError(f"--teams: teams.{team}.quota: no accelerator '{name}'; known: {', '.join(types)}")
 
 
 def teams_of(text: str) -> dict[str, Entity]:

@@ -127,6 +127,26 @@ def up(
     plain_text: PlainText = False,
     allow_host: AllowHost = None,
     allow_origin: AllowOrigin = None,
+    notify: Annotated[
+        str | None,
+        typer.Option(
+            "--notify",
+            metavar="URL",
+            help="Tell this address of the end of every job, by a POST of JSON.",
+            show_default=False,
+            rich_help_panel=_SERVICE,
+        ),
+    ] = None,
+    allow_notify: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-notify",
+            metavar="HOST[:PORT]",
+            help="A host at which jobs may have addresses told of their own end; may be given several times.",
+            show_default=False,
+            rich_help_panel=_SERVICE,
+        ),
+    ] = None,
     detach: Annotated[
         bool,
         typer.Option(
@@ -191,6 +211,8 @@ def up(
             plain_text=plain_text,
             allow_hosts=tuple(allow_host or ()),
             allow_origins=tuple(allow_origin or ()),
+            notify=notify,
+            allow_notify=tuple(allow_notify or ()),
         )
     finally:
         withdraw(where)

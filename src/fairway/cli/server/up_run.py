@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -16,19 +17,22 @@ import typer
 from fairway.cli.given import size_given, span_given
 from fairway.cli.server.prices import prices_of
 from fairway.cli.server.run_as import prepare_directory, read_run_as, unprotected
-from fairway.cli.server.teams import read_teams
+from fairway.cli.server.teams import read_teams_and_quotas, refuse_unknown_types
 from fairway.cli.words import span
 from fairway.client.place import home_directory
 from fairway.cluster import Cluster
-from fairway.errors import FairwayError
+from fairway.errors import FairwayError, InputError
+from fairway.jobs.webhooks import allowed_host, webhook
 from fairway.live.backend.accelerators import emulated_accelerators
 from fairway.live.serving.supervise.open_files import allow_many_files
 from fairway.live.training.controller import Controller
 from fairway.live.training.settings import ControllerSettings
 from fairway.profiles.files import read_table
+from fairway.service.context import terms_of
 from fairway.service.first_token import ADDRESS_FILE, TOKEN_FILE, ensure_first_token, write_address
 from fairway.service.http.server import ServiceServer
 from fairway.service.http.sites import Sites
+from fairway.service.notifier import Notifier
 from fairway.store.database.opening import open_store
 
 _BUILTIN = "builtin"
@@ -57,14 +61,17 @@ class UpOptions:
     plain_text: bool
     allow_hosts: tuple[str, ...] = ()
     allow_origins: tuple[str, ...] = ()
+    notify: str | None = None
+    allow_notify: tuple[str, ...] = ()
 
     def settings(self) -> ControllerSettings:
         """How the controller is to schedule."""
-        teams = {} if self.teams is None else read_teams(self.teams)
+        teams, quotas = ({}, {}) if self.teams is None else read_teams_and_quotas(self.teams)
         prices = {} if self.prices is None else prices_of(self.prices)
         if self.emulate is not None:  # to be refused here, and not by an agent that was started with it
             emulated_accelerators(self.emulate)
             replace(Cluster.parse(self.emulate), prices=prices)
+            refuse_unknown_types(quotas, Cluster.parse(self.emulate).types)
         return ControllerSettings(
             directory=(self.directory or home_directory()).expanduser().absolute(),
             policy=self.policy or ("hierarchical" if teams else "max-min-fairness"),
@@ -75,6 +82,8 @@ class UpOptions:
             run_as=read_run_as(self.run_as),
             log_bytes=size_given("--log-limit", self.log_limit),
             entities=teams,
+            quotas=quotas,
+            notify_hosts=tuple(_said_of("--allow-notify", allowed_host, one) for one in self.allow_notify),
             prices=prices,
         )
 
@@ -95,6 +104,7 @@ def run(options: UpOptions) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     allow_many_files()
     settings = options.settings()
+    told = None if options.notify is None else _said_of("--notify", webhook, options.notify)
     sites = Sites(options.allow_hosts, options.allow_origins)
     table = None if options.profiles == _BUILTIN else read_table(options.profiles)
     directory = settings.directory
@@ -117,10 +127,13 @@ def run(options: UpOptions) -> None:
         except BaseException:
             server.close()
             raise
+        notifier = Notifier(store, lambda: terms_of(controller), address=told, hosts=settings.notify_hosts)
         try:
             new_token = ensure_first_token(store, directory)
+            notifier.start()
             server.run()
         finally:
+            notifier.stop()
             (directory / ADDRESS_FILE).unlink(missing_ok=True)
             if controller.failure is None:
                 _take_down(controller, keep_jobs=server.stopped_by == signal.SIGTERM)
@@ -128,6 +141,13 @@ def run(options: UpOptions) -> None:
             raise FairwayError(f"the controller has stopped, jobs run on: {controller.failure}")
     finally:
         store.close()
+
+
+def _said_of(option: str, read: Callable[[str], str], given: str) -> str:
+    try:
+        return read(given)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None
 
 
 def _ready(controller: Controller, address: str, *, new_token: bool) -> None:

@@ -25,6 +25,7 @@ from fairway.cluster import Cluster
 from fairway.engine.training.engine import TrainingEngine
 from fairway.errors import FairwayError, InputError
 from fairway.jobs.description import JobDescription
+from fairway.jobs.webhooks import refuse_other_hosts
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.protocol import Backend
@@ -137,6 +138,11 @@ class Controller:
 
     def check(self, spec: JobDescription, team: str | None = None) -> None:
         """Refuse a job that could never be scheduled or run here, by an `InputError` that says why."""
+        if spec.notify is not None:
+            try:
+                refuse_other_hosts(spec.notify, self.settings.notify_hosts)
+            except InputError as error:
+                raise InputError(f"notify: {error}") from None
         self._work.session.check(spec, team)
         self._backend.check(program_of(spec, user=self.settings.user_of(team)))
 

@@ -2,8 +2,9 @@
 
 A job waits for those that it names (`after`, `afterok`), and is cancelled if one that had to succeed did not. A job of
 an array waits while as many others of it are let in as its limit allows. What is let in stays so until it has
-ended, also while it waits for workers. All of it follows from the store: a controller that starts anew lets those in
-that have been started before, and of the others the first ones.
+ended, also while it waits for workers. The jobs of a team wait while its quota has no room for the first of them. All
+of it follows from the store: a controller that starts anew lets those in that have been started before, and of the
+others the first ones.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Gate:
         self._held: dict[str, _Held] = {}
         self._of_array: dict[str, set[str]] = {}
         self._needed_by: dict[str, set[str]] = {}
+        self._over: set[str] = set()
+        self._counted: set[str] = set()
         self._due = False
 
     @property
@@ -72,12 +75,19 @@ class Gate:
 
     def count(self, job: LiveJob) -> None:
         """A job is let in, whatever its limits."""
+        if job.id in self._counted:
+            return
+        self._counted.add(job.id)
+        self._scheduler.quotas.take(job.spec, job.team)
         if job.array_id is not None:
             self._of_array.setdefault(job.array_id, set()).add(job.id)
 
     def ended(self, job: LiveJob | None, name: str) -> None:
         """A job has ended; others may come in its place, in a moment."""
         held = self._held.pop(name, None)
+        if job is not None and name in self._counted:
+            self._counted.discard(name)
+            self._scheduler.quotas.give_back(job.spec, job.team)
         for needed in held.needs if held is not None else ():
             self._forget(needed, name)
         if job is not None and job.array_id is not None:
@@ -129,6 +139,7 @@ class Gate:
         scheduler = self._scheduler
         if scheduler.closing:
             return
+        self._over.clear()
         free: list[tuple[LiveJob, JobArrived | JobResumed]] = []
         for name, held in list(self._held.items()):
             why = self._why(held)
@@ -150,7 +161,19 @@ class Gate:
         if job.array_id is not None and limit is not None and len(self._of_array.get(job.array_id, ())) >= limit:
             others = "another job of its array is" if limit == 1 else f"{limit} other jobs of its array are"
             return Reason("ArrayLimit", f"{others} scheduled, as many as may be at a time (%{limit})")
-        return None
+        return self._over_quota(job)
+
+    def _over_quota(self, job: LiveJob) -> Reason | None:
+        """Why a job has to wait for its team's quota: there is no room, or another one is before it."""
+        quotas = self._scheduler.quotas
+        before = next((team for team in quotas.teams_of(job.team) if team in self._over), None)
+        if before is not None:
+            return Reason("OverQuota", f"other jobs of team '{before}' are before it and wait for room in its quota")
+        over = quotas.over(job.spec, job.team)
+        if over is None:
+            return None
+        self._over.add(over[0])
+        return Reason("OverQuota", over[1])
 
 
 def _listed(needs: Collection[Need]) -> str:

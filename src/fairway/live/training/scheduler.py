@@ -38,6 +38,7 @@ from fairway.engine.training.messages import (
 )
 from fairway.engine.training.reasons import Room, blocked
 from fairway.engine.training.reasons import reasons as waiting_reasons
+from fairway.jobs import Entity
 from fairway.live.backend.commands import RetireJob, RunCommand
 from fairway.live.backend.logs import LOG_BYTES
 from fairway.live.training import ledger, measurements
@@ -47,6 +48,7 @@ from fairway.live.training.commands import ask_to_end, follow, take_back
 from fairway.live.training.decision.suspects import Suspects
 from fairway.live.training.gate import Gate
 from fairway.live.training.leases import Leases, LiveJob
+from fairway.live.training.quotas import Quotas
 from fairway.live.training.standing import standing_document
 from fairway.live.training.statistics import Statistics
 from fairway.profiles.tables import ThroughputTable
@@ -88,6 +90,8 @@ class LiveScheduler:
         places: Mapping[tuple[str, int], int] | None = None,
         user_of: Callable[[str | None], str | None] = lambda _: None,
         log_bytes: int = LOG_BYTES,
+        quotas: Mapping[str, Mapping[str, int]] | None = None,
+        entities: Mapping[str, Entity] | None = None,
     ) -> None:
         self.engine, self.clock, self.policy, self.table = engine, clock, policy, table
         self.statistics = statistics
@@ -109,6 +113,7 @@ class LiveScheduler:
         self._solves = engine.solves
         self.suspects = Suspects(self)
         self.gate = Gate(self)
+        self.quotas = Quotas(quotas or {}, entities or {}, engine.types)
         self._steps: list[Step] | None = None
 
     # Time

@@ -116,6 +116,8 @@ class Session:
             places=self.places.at_the_backend,
             user_of=around.settings.user_of,
             log_bytes=settings.log_bytes,
+            quotas=settings.quotas,
+            entities=settings.entities,
         )
         acceptance = Acceptance(self.cluster, policy, options, around.table)
         self.reader = Reader(self.scheduler, self.cluster, acceptance)
@@ -188,6 +190,7 @@ class Session:
     def check(self, spec: JobDescription, team: str | None) -> None:
         """Refuse a job that could never be scheduled here. Any thread may ask."""
         rates = described_rates(spec, self.cluster, self._around.table)
+        self.scheduler.quotas.refuse_too_large(spec, team)
         described = engine_job("new", spec, rates, team=team, steps_left=spec.steps)
         self.reader.acceptance.check(described, 1.0 if isinstance(spec.deadline, datetime) else spec.deadline)
 

@@ -23,8 +23,9 @@ class ControllerSettings:
     `backend` is the name of what runs the jobs, and `run_as` has the users of the machine as which it does: by team,
     and that of all other jobs under the name "".
     `decision_seconds` (of the wall clock) is how long the policy may take for a decision before it is given up.
-    `entities` are teams with their weights. `journal_entries` is how many entries of the journal are kept at least,
-    `log_bytes` how much of what each process of a job prints.
+    Jobs may have addresses at the `notify_hosts` told of their ends. `entities` are teams with their weights, `quotas`
+    what they may have at a time, by type (`quotas.TOTAL` for all). `journal_entries` is how many entries of the journal
+    are kept at least, `log_bytes` how much of what each process of a job prints.
     """
 
     directory: Path
@@ -36,9 +37,11 @@ class ControllerSettings:
     backend: str = "local"
     run_as: Mapping[str, str] = field(default_factory=dict)
     entities: Mapping[str, Entity] = field(default_factory=dict)
+    quotas: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     prices: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     decision_seconds: float = 30.0
+    notify_hosts: tuple[str, ...] = ()
     journal_entries: int = 100_000
     log_bytes: int = LOG_BYTES
 
