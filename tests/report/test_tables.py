@@ -104,7 +104,7 @@ def test_what_is_not_installed_is_one_line(run: TrainingRecord, monkeypatch: pyt
     with pytest.raises(InputError, match="pandas is not installed, which to_pandas needs; pip install pandas"):
         run.jobs.to_pandas()
     check_table_file("--jobs", "a.csv")
-    with pytest.raises(InputError, match="polars is not installed"):
+    with pytest.raises(InputError, match="polars, which is not installed"):
         check_table_file("--jobs", "a.parquet")
     with pytest.raises(InputError, match=r"--jobs: 'a.txt' given, expected the name of a .csv or .parquet file"):
         check_table_file("--jobs", "a.txt")

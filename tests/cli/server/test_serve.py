@@ -74,8 +74,10 @@ def _workers(directory: Path) -> list[int]:
 
 
 @contextmanager
-def _serving(place: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, dict[str, str]]]:
-    (place / "mine.py").write_text(APPLICATION)
+def _serving(
+    place: Path, *options: str, application: str = APPLICATION
+) -> Iterator[tuple[subprocess.Popen[str], str, dict[str, str]]]:
+    (place / "mine.py").write_text(application)
     (place / "t").mkdir(exist_ok=True)
     with subprocess.Popen(
         [sys.executable, "-m", "fairway.cli.main", "serve", "mine:add", "--port", "0", "-w", "2", *options],
@@ -92,6 +94,7 @@ def _serving(place: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
                 line = process.stdout.readline()
                 assert line, said
                 said += line
+            (place / "said").write_text(said)
             address = re.search(r"at (http://\S+)", said)
             directory = re.search(r"token: (\S+)", said)
             assert address is not None
@@ -127,6 +130,24 @@ def test_it_serves_until_it_is_stopped(short_path: Path, number: signal.Signals)
     assert (process.returncode, out) == (0, "stopped\n")
     assert _workers(short_path / "t") == []
     assert list((short_path / "t").iterdir()) == []
+
+
+def test_an_application_that_was_never_profiled_is_measured_first(short_path: Path) -> None:
+    unmeasured = APPLICATION.replace(", seconds=1e-3", "")
+    sampled = unmeasured.replace("@fairway.workflow\n", "@fairway.workflow(samples=lambda: {'x': 1})\n")
+    with _serving(short_path, application=sampled) as (process, address, headers):
+        asked = httpx.post(f"{address}/workflows/add", json={"x": 4}, headers=headers, trust_env=False, timeout=60)
+        assert (asked.status_code, asked.json()) == (200, 5)
+        profile = (Path(headers["directory"]) / "profile.yaml").read_text()
+        assert "Measured quickly by 'fairway serve mine:add'" in profile
+        assert "mine:add was never profiled; measuring it quickly" in (short_path / "said").read_text()
+        process.terminate()
+        process.communicate(timeout=PATIENCE)
+    with _serving(short_path, application=unmeasured) as (process, _, headers):
+        assert "add has no samples to measure it with: times are guesses" in (short_path / "said").read_text()
+    with _serving(short_path, "--no-profile", application=sampled) as (process, _, headers):
+        assert "profiled" not in (short_path / "said").read_text()
+        assert not (Path(headers["directory"]) / "profile.yaml").exists()
 
 
 def test_a_scheduler_that_chooses_configurations_serves_with_the_threads_that_were_chosen(short_path: Path) -> None:

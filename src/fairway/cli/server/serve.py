@@ -66,11 +66,20 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE.yaml",
-            help="How long stages and loads take, as [bold]fairway profile[/bold] has measured it.",
+            help="How long stages and loads take, as [bold]fairway profile[/bold] has measured it; measured quickly "
+            "otherwise, if the workflows have samples.",
             show_default=False,
             rich_help_panel=_WORKERS,
         ),
     ] = None,
+    no_profile: Annotated[
+        bool,
+        typer.Option(
+            "--no-profile",
+            help="Measure nothing before serving; times are guesses until requests were seen.",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = False,
     slo: Annotated[
         str | None,
         typer.Option(
@@ -182,6 +191,7 @@ def serve(
             threads=threads,
             scheduler=scheduler,
             profile=profile,
+            measures=not no_profile,
             slo=slo,
             most_open=most_open,
             directory=directory,

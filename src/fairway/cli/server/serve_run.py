@@ -18,6 +18,7 @@ from pathlib import Path
 import typer
 
 from fairway.cli.given import size_given, span_given
+from fairway.cli.server.quick_profile import quick_profile
 from fairway.errors import InputError
 from fairway.live.backend.accelerators import found_accelerators
 from fairway.live.serving.application.thread_choice import ThreadChoice, choose_threads
@@ -62,6 +63,7 @@ class ServeOptionsGiven:
     log_limit: str = "256MB"
     allow_hosts: tuple[str, ...] = ()
     allow_origins: tuple[str, ...] = ()
+    measures: bool = True
 
     def settings(self, directory: Path, memory: Path) -> ServingSettings:
         """How to serve, with as many threads as were given; `chosen` says how many that should be with auto."""
@@ -116,7 +118,13 @@ def run(asked: ServeOptionsGiven) -> None:
     own = asked.directory is None
     directory = Path(tempfile.mkdtemp(prefix="fairway-serve-")) if asked.directory is None else asked.directory
     try:
-        settings, choice = asked.chosen(asked.settings(directory.expanduser().absolute(), memory_directory()))
+        settings = asked.settings(directory.expanduser().absolute(), memory_directory())
+        if settings.profile is None and asked.measures and asked.threads != _AUTO:
+            measured = quick_profile(
+                asked.target, settings.directory, threads=settings.threads, workers=settings.workers
+            )
+            settings = replace(settings, profile=measured)
+        settings, choice = asked.chosen(settings)
         with Supervisor(settings) as supervisor:
             token = None if asked.no_token else _token(settings.directory)
             server = HttpServer(
