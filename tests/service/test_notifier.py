@@ -21,6 +21,7 @@ from fairway.store import Store, open_store
 from fairway.store.job_changes import request_cancel
 from fairway.store.notifications import load_notified
 from fairway.store.submissions import Submission
+from fairway.wall_clock import WallClock
 from tests.service.running import until
 from tests.store.making import SPEC, submit
 
@@ -130,6 +131,30 @@ def test_what_ended_while_nobody_told_it_is_told_after_the_next_start(store: Sto
         with notifying(store, address=receiver.address):
             until(lambda: second in receiver.jobs)
     assert {first, second} <= set(receiver.jobs)
+
+
+class SetClock:
+    """A system clock that is set back while it runs."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def time(self) -> float:
+        return time.time() + self.ahead
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+def test_an_end_is_told_also_after_the_system_clock_was_set_back(store: Store) -> None:
+    machine = SetClock()
+    with receiving() as receiver, notifying(store, address=receiver.address, clock=WallClock(machine)):
+        for ahead in (0.0, -3600.0, -7200.0):
+            machine.ahead = ahead
+            (job,) = store.write(submit, [Submission(spec=SPEC)], at=machine.time())
+            store.write(request_cancel, job.id, at=machine.time())
+            until(lambda name=job.id: name in receiver.jobs)
+    assert sorted(receiver.jobs) == sorted(set(receiver.jobs)), "and each of them once"
 
 
 def test_a_host_that_never_answers_holds_up_no_other(store: Store, ended: Callable[..., str]) -> None:

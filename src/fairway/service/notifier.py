@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import defaultdict
 from collections.abc import Callable, Collection
 from threading import Thread
@@ -25,6 +24,7 @@ from fairway.service.representation import Terms, job_form
 from fairway.store import Store
 from fairway.store.notifications import ended_jobs, load_notified, save_notified
 from fairway.store.records import JobRecord
+from fairway.wall_clock import WallClock
 
 _LOG = logging.getLogger(__name__)
 
@@ -53,9 +53,11 @@ class Notifier:
         hosts: Collection[str] = (),
         back_off: BackOff = BackOff(1.0, 60.0),  # noqa: B008 - it never changes
         answer_seconds: float = _ANSWER_SECONDS,
+        clock: WallClock | None = None,
     ) -> None:
         self._store, self._terms, self._address, self._hosts = store, terms, address, hosts
         self._back_off, self._answer_seconds = back_off, answer_seconds
+        self._clock = WallClock() if clock is None else clock
         self._under_way: dict[str, float] = {}
         self._known: dict[str, float] = {}
         self._waiting: dict[str, int] = defaultdict(int)
@@ -69,7 +71,7 @@ class Notifier:
     def start(self) -> None:
         """Begin, on a thread of its own, if anybody can be told at all."""
         if self._address is not None or self._hosts:
-            self._began = time.time()
+            self._began = self._clock.today()
             self._thread.start()
 
     def stop(self) -> None:
@@ -97,7 +99,7 @@ class Notifier:
                     if since is None:
                         saved = await asyncio.to_thread(self._store.read, load_notified)
                         # The first time, nobody has asked yet to be told of what ended before.
-                        since = self._began + _LOOK_BACK_SECONDS if saved is None else saved
+                        since = self._began + _LOOK_BACK_SECONDS if saved is None else min(saved, self._began)
                     since = await self._look(client, since)
                 except FairwayError as error:  # the store has worse to tell, and is asked again
                     _LOG.warning("ends of jobs cannot be read: %s", error)
@@ -111,7 +113,8 @@ class Notifier:
 
     async def _look(self, client: httpx.AsyncClient, since: float) -> float:
         """Begin to tell of what has ended; returns the moment up to which all was read."""
-        now, limit = time.time(), _READ_AT_ONCE + len(self._known)
+        now, limit = self._clock.today(), _READ_AT_ONCE + len(self._known)
+        since = self._clock.earliest_since(since)  # what ends after the clock was set back counts, too
         everything = self._address is not None
         found = await asyncio.to_thread(
             self._store.read, ended_jobs, since=since - _LOOK_BACK_SECONDS, everything=everything, limit=limit
@@ -123,7 +126,8 @@ class Notifier:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         read_until = now if len(found) < limit else found[-1].changed_at
-        self._known = {job: at for job, at in self._known.items() if at >= read_until - 2 * _LOOK_BACK_SECONDS}
+        oldest = self._clock.earliest_since(read_until) - 2 * _LOOK_BACK_SECONDS
+        self._known = {job: at for job, at in self._known.items() if at >= oldest}
         told_until = min([read_until, *self._under_way.values()])
         if abs(told_until - self._saved) >= _LOOK_BACK_SECONDS:
             await asyncio.to_thread(self._store.write, save_notified, told_until)
