@@ -28,25 +28,34 @@ from tests.documentation.blocks import ROOT
 _SHELL = re.compile(r"[|<>;]|\$\(|^[A-Z_]+=")
 _PATIENCE = 300.0
 _JOBS = 12
+_REQUESTS = "30"
+_LESS = {
+    "training": ("--processes", "1"),
+    "serving": ("--processes", "1"),
+    "sweep": ("--processes", "1"),
+    "reproduce": ("--quick", "--processes", "1"),
+    "profile": ("--repeats", "1", "--quiet"),
+    "top": ("--once",),
+}
+"""What is added to a command so that it is soon done."""
 _LONG = ("benchmarks.", "fairway.simtest")
 """Modules that run for minutes, and have tests of their own: what is asked of them has to exist."""
 
 
 def smaller(words: list[str]) -> list[str]:
-    """The same command with less to do: every option is still there, and so is every policy and scheduler."""
+    """The same command with less to do, in one process: every option, policy and scheduler is still there."""
     words = [re.sub(r"\bjobs=\d+", f"jobs={_JOBS}", word) for word in words]
     words = ["4:8" if before == "--window" else word for before, word in zip(["", *words], words, strict=False)]
-    if words[:2] == ["fairway", "sweep"]:
+    command = words[1] if words[1] != "simulate" else words[2]
+    if command == "sweep":
         words = [re.sub(r"^(\d+,\d+)(,\d+)+$", r"\1", word) for word in words]
-    if words[:3] == ["fairway", "simulate", "serving"]:
-        if "esg-apps" in words:
-            return [*words, "--warmup", "1s", "--duration", "3s"]
-        if "--requests" not in words:
-            return [*words, "--requests", "30"]
-        words[words.index("--requests") + 1] = "30"
-    if words[:2] == ["fairway", "profile"]:
-        return [*words, "--repeats", "1", "--quiet"]
-    return [*words, "--once"] if words[:2] == ["fairway", "top"] else words
+    if command == "serving" and "esg-apps" in words:
+        words += ["--warmup", "1s", "--duration", "3s"]
+    elif command == "serving" and "--requests" in words:
+        words[words.index("--requests") + 1] = _REQUESTS
+    elif command == "serving":
+        words += ["--requests", _REQUESTS]
+    return [*words, *_LESS.get(command, ())]
 
 
 def check_options(line: str) -> None:
@@ -128,7 +137,7 @@ class Shell:
         elif words[:2] == ["fairway", "serve"]:
             self._serve(words)
         elif words[0] == "fairway" and not _SHELL.search(line) and "--" not in words:
-            result = CliRunner().invoke(app, smaller(words)[1:])
+            result = CliRunner().invoke(app, smaller(words)[1:] if len(words) > 1 else [])
             if result.exit_code != 0:
                 raise AssertionError(f"{line}\n{result.output}") from result.exception
         else:

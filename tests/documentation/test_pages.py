@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -68,4 +69,16 @@ def test_a_block_knows_its_commands_its_file_and_what_is_not_done_with_it(tmp_pa
 
 def test_a_smaller_command_keeps_its_options() -> None:
     words = ["fairway", "simulate", "training", "--generate", "jobs=500,rate=4", "--window", "4000:5000", "-p", "fifo"]
-    assert smaller(words) == [*words[:4], "jobs=12,rate=4", "--window", "4:8", "-p", "fifo"]
+    assert smaller(words) == [*words[:4], "jobs=12,rate=4", "--window", "4:8", "-p", "fifo", "--processes", "1"]
+
+
+def test_the_front_page_links_every_page() -> None:
+    docs = ROOT / "docs"
+    linked = set(re.findall(r"\]\(([\w/.-]+\.md)", (docs / "index.md").read_text(encoding="utf-8")))
+    assert linked == {str(page.relative_to(docs)) for page in docs.rglob("*.md")} - {"index.md"}
+
+
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"(pip install|uvx|uv add) ['\"]?fairway(\[|['\"`\s])", text), page
