@@ -121,6 +121,28 @@ def test_a_queue_is_seen_explained_and_cancelled(live: Installation) -> None:
     assert live.document("ls")["jobs"] == []
 
 
+def test_a_pipeline_with_an_array_runs_in_order_and_is_named(live: Installation, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    (tmp_path / "jobs.yaml").write_text(
+        f"name: prepare\nrun: while [ ! -e {go} ]; do sleep 0.1; done\n---\n"
+        "name: sweep\nrun: echo index $FAIRWAY_ARRAY_INDEX lr $LR\nmatrix: {LR: [0.1, 0.2]}\nafterok: prepare\n---\n"
+        "name: never\nrun: echo never\nafterok: [sweep, prepare]\nlabels: {kind: late}\n"
+    )
+    names = live.printed("submit", str(tmp_path / "jobs.yaml"), "--team", "speech").split("\n")
+    assert [name.split()[-1] for name in names[:-1]] == ["(prepare)", "(sweep-0)", "(sweep-1)", "(never)"]
+    until(lambda: live.document("explain", "never")["code"] == "WaitingForJobs", "for the job to be seen")
+    assert live.document("cancel", "--label", "kind=late")["jobs"][0]["state"] == "cancelled"
+    go.touch()
+    until(lambda: live.state_of("sweep-1") == live.state_of("sweep-0") == "succeeded", "for the array to end")
+    assert live.printed("logs", "sweep-1", "--tail", "1") == "index 1 lr 0.2\n"
+    prepared, first = live.document("status", "prepare"), live.document("status", "sweep-0")
+    assert first["started_at"] >= prepared["ended_at"]
+    assert [job["name"] for job in live.document("ls", "--all", "--name", "sweep")["jobs"]] == ["sweep-1", "sweep-0"]
+    rows = live.document("usage", "--by", "team,user")["rows"]
+    assert next(row["jobs"] for row in rows if row["team"] == "speech") >= 3
+    assert "tells no such host" in live.refused("submit", "--notify", "http://169.254.169.254/latest", "--", "true")
+
+
 def test_a_drained_worker_gets_no_jobs(live: Installation) -> None:
     (drained,) = live.document("drain", "v100")["workers"]
     assert (drained["accelerator"], drained["state"]) == ("v100", "drained")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -153,6 +154,14 @@ def up(
             "--detach", help="Start it in the background, and return once it answers.", rich_help_panel=_SERVICE
         ),
     ] = False,
+    print_systemd_unit: Annotated[
+        bool,
+        typer.Option(
+            "--print-systemd-unit",
+            help="Start nothing; print a unit for systemd that starts it with these options.",
+            rich_help_panel=_SERVICE,
+        ),
+    ] = False,
     wait: Annotated[
         bool,
         typer.Option(
@@ -188,32 +197,35 @@ def up(
         return
     if wait:
         _wait(where)
+    given: dict[str, Any] = {
+        "directory": directory,
+        "store": store,
+        "emulate": emulate,
+        "time_scale": time_scale,
+        "run_as": tuple(run_as or ()),
+        "backend": backend,
+        "log_limit": log_limit,
+        "policy": policy,
+        "round": round_,
+        "teams": teams,
+        "prices": prices,
+        "profiles": profiles,
+        "host": host,
+        "port": port,
+        "certificate": certificate,
+        "key": key,
+        "plain_text": plain_text,
+        "allow_hosts": tuple(allow_host or ()),
+        "allow_origins": tuple(allow_origin or ()),
+        "notify": notify,
+        "allow_notify": tuple(allow_notify or ()),
+    }
+    if print_systemd_unit:
+        _print_unit(where, given)
         return
     announce(where)
     try:
-        _run(
-            directory=directory,
-            store=store,
-            emulate=emulate,
-            time_scale=time_scale,
-            run_as=tuple(run_as or ()),
-            backend=backend,
-            log_limit=log_limit,
-            policy=policy,
-            round=round_,
-            teams=teams,
-            prices=prices,
-            profiles=profiles,
-            host=host,
-            port=port,
-            certificate=certificate,
-            key=key,
-            plain_text=plain_text,
-            allow_hosts=tuple(allow_host or ()),
-            allow_origins=tuple(allow_origin or ()),
-            notify=notify,
-            allow_notify=tuple(allow_notify or ()),
-        )
+        _run(**given)
     finally:
         withdraw(where)
 
@@ -222,6 +234,14 @@ def _run(**options: Any) -> None:
     from fairway.cli.server.up_run import UpOptions, run
 
     run(UpOptions(**options))
+
+
+def _print_unit(where: Path, given: dict[str, Any]) -> None:
+    from fairway.cli.server.systemd_unit import unit_text
+    from fairway.cli.server.up_run import UpOptions
+
+    UpOptions(**given).settings()  # what is wrong is said now, and not in the log of a service
+    typer.echo(unit_text(sys.argv[1:], where), nl=False)
 
 
 def _wait(where: Path) -> None:
