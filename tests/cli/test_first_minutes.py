@@ -80,7 +80,7 @@ def test_one_that_is_starting_is_waited_for(tmp_path: Path) -> None:
     assert wait_until_it_answers(tmp_path, 60.0)
     timer.join()
     result = CliRunner().invoke(app, ["up", "--wait", "--directory", str(tmp_path)])
-    assert result.stdout == "Fairway answers at http://127.0.0.1:1\n"
+    assert (result.exit_code, result.stdout) == (0, "Fairway answers at http://127.0.0.1:1\n")
 
 
 def test_what_does_not_run_cannot_be_stopped_or_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from tests.service.running import JOB, PATIENCE, Served, served
 
 ASKED = [
     ("post", "/jobs"), ("get", "/jobs"), ("get", "/jobs/{job}"), ("post", "/jobs/{job}/cancel"),
+    ("post", "/jobs/cancel"), ("get", "/usage"),
     ("get", "/jobs/{job}/explain"), ("get", "/jobs/{job}/logs"), ("get", "/jobs/{job}/events"), ("get", "/workers"),
     ("post", "/workers/drain"), ("get", "/status"), ("get", "/metrics"), ("get", "/journal"), ("get", "/tokens"),
     ("post", "/tokens"), ("delete", "/tokens/{token}"), ("post", "/tokens/{token}/rotate"),

@@ -190,13 +190,6 @@ def up(
     from fairway.client.place import home_directory
 
     where = (directory or home_directory()).expanduser().absolute()
-    if detach:  # which waits, too
-        from fairway.cli.server.up_detached import start_detached
-
-        start_detached(where)
-        return
-    if wait:
-        _wait(where)
     given: dict[str, Any] = {
         "directory": directory,
         "store": store,
@@ -222,6 +215,14 @@ def up(
     }
     if print_systemd_unit:
         _print_unit(where, given)
+        return
+    if detach:  # which waits, too
+        from fairway.cli.server.up_detached import start_detached
+
+        start_detached(where)
+        return
+    if wait:
+        _wait(where)
         return
     announce(where)
     try:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -40,6 +40,8 @@ HEADERS = {
 }
 """What every answer has, unless its route says something else."""
 
+_SENT_HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+
 _WRITTEN = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+(%[a-z0-9._-]+)?", re.ASCII)
 """A name or an address, as `urlsplit` gives it."""
 
@@ -47,6 +49,9 @@ _PORTS = {"http": 80, "https": 443}
 _SENT = ["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Fairway-Deadline-Seconds", "traceparent"]
 _READ = ["Fairway-Log-Offset", "Retry-After"]
 _LONGEST = 100
+_MOST_CALLED = 64
+"""Names by which the server is called that are remembered, since nearly all requests call it by the same."""
+
 _POLICY_VIOLATION = 1008
 _NO_CHECK_OF_TIME = 0x200000
 """X509_V_FLAG_NO_CHECK_TIME of OpenSSL, which the module ssl has no name for."""
@@ -103,6 +108,7 @@ class _OwnSite:
         self._app = app
         self._names = names
         self._origins = origins
+        self._called: dict[tuple[str, str | None], tuple[str, int | None]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -120,7 +126,11 @@ class _OwnSite:
 
     def _checked_host(self, given: Sequence[str], server: tuple[str, int | None] | None) -> tuple[str, int | None]:
         """The name by which the server is called, and the port if one is given; refuses a strange one."""
-        host, port = _split(given[0]) if len(given) == 1 else (None, None)
+        asked = (given[0] if len(given) == 1 else "", server[0] if server else None)
+        known = self._called.get(asked)
+        if known is not None:
+            return known
+        host, port = _split(asked[0])
         if host is None:
             raise ProblemError(400, "no-host", "one header 'Host' with the name of this server expected")
         if not (is_this_machine(host) or self._is_known(host) or (server and host == _normal(server[0]))):
@@ -130,6 +140,9 @@ class _OwnSite:
                 f"Host: '{host[:_LONGEST]}' given, which is no name of this server; ask for it by one that it has, or "
                 "start it with --allow-host NAME",
             )
+        if len(self._called) >= _MOST_CALLED:
+            self._called.clear()
+        self._called[asked] = host, port
         return host, port
 
     def _is_known(self, host: str) -> bool:
@@ -194,9 +207,9 @@ def _normal(host: str) -> str:
 def _with_headers(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
+            given = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in given}
+            message["headers"] = [*given, *[header for header in _SENT_HEADERS if header[0] not in names]]
         await send(message)
 
     return sending
