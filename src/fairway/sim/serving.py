@@ -278,6 +278,7 @@ class World:
         self.events = events
         if self._left and not heap:
             raise FairwayError(f"{self._left} requests wait at {self.now:.3f} s, but nothing is to come: a lock-up")
+        heap.clear()  # what was still to come names this world: a circle that only Python's collector would find
 
     def _of_this_moment(self, engine: ServingEngine, message: Event) -> list[Event]:
         """What the engine that plans gets now: with a configurator, all that falls on this moment."""
