@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -313,3 +315,20 @@ def test_requests_are_refused_with_a_reason_while_their_model_fits_nowhere_and_t
     record = run(scenario, arrivals, failures=(Failure(0, 2.0, 20.0),))
     assert record.requests.outcome.tolist() == [0, 0, 2, 0]
     assert "'answer' can run on 1 of 4 workers, and none of these is there" in record.refusals[0]
+
+
+@pytest.mark.parametrize("scheduler", ["hash", "esg"])
+def test_a_run_that_is_over_leaves_nothing_for_the_collector(scheduler: str) -> None:
+    """Under hash, workers of the last requests still want to be woken then; all that was kept would wait with them."""
+    arrivals = from_clients(60, 40.0, len(EDGE.workflows), 1)
+    world = World(EDGE.with_workers(40), arrivals, scheduler, ServingOptions())
+    gone = weakref.ref(world)
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        world.run()
+        del world
+        assert gone() is None
+    finally:
+        if enabled:
+            gc.enable()

@@ -168,8 +168,9 @@ class DeviceMemory:
         resident, sizes = self._resident, self._sizes
         missing: tuple[int, ...] = ()
         needed = 0.0
+        counts_use = self.counts_use
         for model in models:
-            lacks = model not in resident if not self.counts_use else self.available(model) <= 0
+            lacks = model not in resident if not counts_use else self.available(model) <= 0
             if lacks and model not in missing:
                 missing = (*missing, model)
                 needed += sizes[model]
@@ -212,9 +213,12 @@ class DeviceMemory:
 
     def copied(self, model: int, now: float = 0.0) -> None:
         """A copy of a model has ended."""
-        self._end_copy(model)
-        if self.counts_use and not self._keep_promise(model):
-            self.release(model, now)
+        if self.counts_use:
+            self._end_copy(model)
+            if not self._keep_promise(model):
+                self.release(model, now)
+        else:  # there is never more than one
+            self.copying.pop(model, None)
 
     def failed(self, model: int) -> None:
         """A copy of a model has failed for good: its room is free again, and a task that waits for it has none."""

@@ -104,7 +104,8 @@ class StateTable:
     push, with their sequence numbers, as messages may overtake each other.
 
     Where models are at home does not change; without `homes`, they are nowhere. `model_bytes` and `fetch_seconds` are
-    those of the fleet as plain numbers, which engines look up one by one.
+    those of the fleet as plain numbers, which engines look up one by one; `present` says of each worker whether it has
+    a row (`is_seen`).
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class StateTable:
         self.loads = Pushes() if loads is None else loads
         self.caches = Pushes() if caches is None else caches
         # A worker's own row is read and written by itself, number by number; the pushed ones by kernels, all at once.
-        self._present = [True] * workers
+        self.present = [True] * workers
         self._own_queued = [0.0] * workers
         self._own_busy_until = [NEVER] * workers
         self._own_caches = np.zeros((workers, models), dtype=np.bool_)
@@ -183,7 +184,7 @@ class StateTable:
 
     def is_seen(self, worker: int) -> bool:
         """Whether a worker has a row, as others see it; when it comes or goes, all see that at once."""
-        return self._present[worker]
+        return self.present[worker]
 
     def exact_rows(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """By worker: its own account of what waits, until when its task runs, and (by model) what its memory holds.
@@ -194,22 +195,23 @@ class StateTable:
 
     def write_load(self, worker: int, queued: float, busy_until: float, now: float) -> None:
         """Set a worker's own load; the others see it when it has been pushed."""
-        if not self._present[worker]:
+        if not self.present[worker]:
             return
         self._own_queued[worker] = queued
         self._own_busy_until[worker] = busy_until
-        if self._shows_loads_at_once:
+        delay = self._load_delay
+        if delay:
+            self._loads_under_way.append((now + delay, worker, queued, busy_until))
+        elif self._shows_loads_at_once:
             self._queued_at[worker] = queued
             self._busy_until_at[worker] = busy_until
         else:
-            delay = self._load_delay
-            seen = self.loads.seen_at(now) if delay is None else now + delay
-            self._loads_under_way.append((seen, worker, queued, busy_until))
+            self._loads_under_way.append((self.loads.seen_at(now), worker, queued, busy_until))
 
     def write_cache(self, worker: int, model: int, held: bool, now: float) -> None:
         """Say that a worker's memory takes in, or gives up, a model; the others see it when it has been pushed."""
         own = self._own_cached[worker]
-        if not self._present[worker] or bool(own[model]) == held:
+        if not self.present[worker] or bool(own[model]) == held:
             return
         own[model] = held
         size = self.model_bytes[model]
@@ -222,7 +224,7 @@ class StateTable:
 
     def receive_load(self, worker: int, sequence: int, queued: float, busy_until: float) -> bool:
         """Take a peer's load as it pushed it; False if a newer one is known or the peer has left."""
-        if not self._present[worker] or sequence <= self._load_sequence[worker]:
+        if not self.present[worker] or sequence <= self._load_sequence[worker]:
             return False
         self._load_sequence[worker] = sequence
         self._queued[worker] = queued
@@ -231,7 +233,7 @@ class StateTable:
 
     def receive_cache(self, worker: int, sequence: int, models: list[int]) -> bool:
         """Take the models of a peer's memory as it pushed them; False if newer ones are known or the peer has left."""
-        if not self._present[worker] or sequence <= self._cache_sequence[worker]:
+        if not self.present[worker] or sequence <= self._cache_sequence[worker]:
             return False
         self._cache_sequence[worker] = sequence
         self._cached[:, worker] = False
@@ -248,7 +250,7 @@ class StateTable:
         self._reset(worker, 0.0)
 
     def _reset(self, worker: int, queued: float) -> None:
-        self._present[worker] = queued != ABSENT
+        self.present[worker] = queued != ABSENT
         # What is under way is from before.
         self._loads_under_way = deque(news for news in self._loads_under_way if news[1] != worker)
         self._caches_under_way = deque(news for news in self._caches_under_way if news[1] != worker)
@@ -284,10 +286,11 @@ class Load:
     really take (`pace`) counts with it: what waits there takes longer, and so would a task that comes.
     """
 
-    __slots__ = ("_running", "_seconds", "_waiting", "busy_until", "pace", "queued", "running")
+    __slots__ = ("_decays", "_running", "_seconds", "_waiting", "busy_until", "pace", "queued", "running")
 
     def __init__(self, running: RunningLoad = "decays") -> None:
         self.running: RunningLoad = running
+        self._decays = running == "decays"
         self.pace = Pace()
         self.queued = 0.0
         self.busy_until = NEVER
@@ -297,20 +300,28 @@ class Load:
 
     def enqueue(self, seconds: float) -> None:
         """A task joins the queue; one that takes several inputs joins with the first of them."""
+        pace = self.pace
+        self._waiting += 1
+        self._seconds = waiting = self._seconds + seconds
+        self.queued = waiting * pace.factor + self._running + pace.extra  # `sum_up` without a call
+
+    def admit(self, seconds: float) -> None:
+        """The same for a task that starts at once, or is dropped: what waits is only summed up then."""
         self._waiting += 1
         self._seconds += seconds
-        self.queued = self._seconds * self.pace.factor + self._running + self.pace.extra  # `sum_up` without a call
 
     def start(self, seconds: float, now: float, expected: float | None = None) -> None:
         """A task leaves the queue and runs; `expected` is the time until its end, if that is more than its seconds."""
-        if self.running == "decays":
-            slower = seconds * (self.pace.factor - 1.0)
+        pace = self.pace
+        if self._decays:
+            slower = seconds * (pace.factor - 1.0)
             self.busy_until = now + (seconds if expected is None else expected) + slower
         elif self.running == "counts":
             self._running = seconds
-        self._waiting -= 1  # as in `drop`, without a call
-        self._seconds = max(0.0, self._seconds - seconds) if self._waiting > 0 else 0.0
-        self.queued = self._seconds * self.pace.factor + self._running + self.pace.extra
+        self._waiting = tasks = self._waiting - 1  # as in `drop`, without a call
+        waiting = self._seconds - seconds
+        self._seconds = waiting = waiting if tasks > 0 and waiting > 0.0 else 0.0
+        self.queued = waiting * pace.factor + self._running + pace.extra
 
     def finish(self) -> None:
         """The running task has ended."""
@@ -321,7 +332,7 @@ class Load:
 
     def overrun(self, now: float, since: float) -> None:
         """The running task should have ended: as long as it has taken so far, it may take once more."""
-        if self.running == "decays":
+        if self._decays:
             self.busy_until = now + (now - since)
 
     def fade(self, now: float) -> None:

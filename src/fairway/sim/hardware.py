@@ -22,6 +22,7 @@ class Hardware:
     """The network and the buses of all workers, and until when each is taken."""
 
     __slots__ = (
+        "_all_apart",
         "_bus_until",
         "_eviction_copies",
         "_fetch_seconds",
@@ -55,6 +56,7 @@ class Hardware:
         self._recorder = recorder
         self._eviction_copies = eviction_copies
         self._nic_queues = nic_queues
+        self._all_apart = not (self._share_hosts or self._pulls or nic_queues)
 
     def arrival(self, now: float, source: int, target: int, message: Event) -> float:
         """When a message that is sent now is there; but for inputs of tasks, and batches, it speaks of no data."""
@@ -65,13 +67,15 @@ class Hardware:
 
     def inputs_arrival(self, now: float, source: int, target: int, message: InputsArrived) -> float:
         """When inputs of a task that are sent now are there; with a store, that is when the message is."""
-        near = self._share_hosts and self._hosts[source] == self._hosts[target]
-        if self._pulls:
-            return now if near else now + self._latency
+        near = False
+        if not self._all_apart:
+            near = self._share_hosts and self._hosts[source] == self._hosts[target]
+            if self._pulls:
+                return now if near else now + self._latency
+            if self._nic_queues and not near:
+                now = self._wait_for_network(now, source, message)
         flow, stage, sources, _ = message
         far, close, inputs = self._seconds.get(flow.graph) or self._columns(flow.graph)
-        if self._nic_queues and not near:
-            now = self._wait_for_network(now, source, message)
         if not sources:
             return now if near else now + inputs[stage]
         by_source = close if near else far

@@ -259,15 +259,18 @@ class World:
                 break
             self.now = now
             events += 1
-            if target == WORLD:
+            if target >= 0:
+                engine = engines[target]
+                if engine is None:
+                    continue
+                commands = engine.handle(now, (message,))
+            elif target == WORLD:
                 message()
                 continue
-            engine = engines[target]
-            if engine is None:
-                continue
-            if target >= 0:
-                commands = engine.handle(now, (message,))
             else:
+                engine = engines[target]
+                if engine is None:
+                    continue
                 happened = self._of_this_moment(engine, message)
                 events += len(happened) - 1
                 commands = engine.handle(now, happened)
@@ -278,6 +281,7 @@ class World:
         self.events = events
         if self._left and not heap:
             raise FairwayError(f"{self._left} requests wait at {self.now:.3f} s, but nothing is to come: a lock-up")
+        heap.clear()  # what was still to come names this world: a circle that only Python's collector would find
 
     def _of_this_moment(self, engine: ServingEngine, message: Event) -> list[Event]:
         """What the engine that plans gets now: with a configurator, all that falls on this moment."""
@@ -380,9 +384,9 @@ class World:
         self.recorder.asked[request] += 1
         if self._failures is not None:
             self._failures.asked[key] = (request, ingress)
-        arrived = RequestArrived(key, self.graphs[workflow], math.inf, self._times[request] + self._slo[workflow])
+        fields = (key, self.graphs[workflow], math.inf, self._times[request] + self._slo[workflow])
         priority = _ARRIVALS if ingress == OUTSIDE and self._has_desk else NORMAL
-        self.at(since + self._entry_seconds[workflow], ingress, arrived, priority)
+        self.at(since + self._entry_seconds[workflow], ingress, made(RequestArrived, fields), priority)
 
     def _arrive(self) -> None:
         """Let the next requests come, and those after them be next: one by one where it matters who is there."""

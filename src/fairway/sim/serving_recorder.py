@@ -157,7 +157,8 @@ class ServingRecorder:
     def fetched(self, worker: int, model: int, start: float, end: float, why: Why = "task") -> None:
         """A model is copied to a worker's memory: for a task, for a job that waits in its queue, or ahead of any."""
         self.fetches[worker] += 1
-        self.awaited[worker] += why == "job"
+        if why == "job":
+            self.awaited[worker] += 1
         self.copy_seconds[worker] += end - start
         if self.keep:
             self._copies.append((worker, model, False, why == "ahead", start, end))

@@ -182,7 +182,7 @@ class ServingEngine(Forwarding):
                 _HANDLERS[type(event)](self, event)
             if self._to_me:
                 self._hear_itself()
-            if self.queue.ready or self._passed is not None:
+            if self._ready or self._passed is not None:
                 self._go_on()
         if self.desk is not None:
             self.desk.decide(self)

@@ -146,31 +146,32 @@ class Forwarding(SideBySide):
         """
         graph = flow.graph
         facts = self._facts.get(graph) or self.facts(graph)
-        is_join = graph.is_join[stage]
-        recovers, here, task = self._recovers, self.here, None
+        is_join, recovers, first = graph.is_join[stage], self._recovers, None
         if is_join or recovers:
-            task = here.tasks.get(flow.request.key)
+            here, key = self.here, flow.request.key
+            task = first = here.tasks.get(key)
             while task is not None and task.stage != stage:
                 task = task.sibling
-        if task is None:
-            if here.is_wary and recovers:
-                if flow.request.key in here.over or not self._is_open(flow.request):
+            if task is None and recovers and here.is_wary:
+                if key in here.over or not self._is_open(flow.request):
                     return
                 flow = here.newest(flow)
+        else:
+            task = None
+        if task is None:
             task = Task(flow, stage, facts, self.now, self._patience)
+            if is_join or recovers:
+                here.add(task, first)
             if is_join:
-                here.add(task)
                 if gathered or not self._gathers:
                     self._enqueue(task, False)
-            else:
-                if recovers:
-                    here.add(task)
-                if not at_once:
-                    self._enqueue(task, True)
-                    return
-                self.load.enqueue(task.seconds)
+            elif at_once:
+                self.load.admit(task.seconds)
                 self._row_changed = True
                 self._start(task)
+                return
+            else:
+                self._enqueue(task, True)
                 return
         elif flow.attempt > task.flow.attempt:
             task.flow = flow
@@ -202,7 +203,7 @@ class Forwarding(SideBySide):
         task.batch, task.seconds, task.arrived = event, event.seconds, -1
         if others:
             task.mates = tuple([Task(flow, stage, facts, self.now) for flow in others])
-        if len(self.queue) or not self._start_beside(task):
+        if self.queue.waiting or not self._start_beside(task):
             self._enqueue(task, True)
 
     def _place_gathered(self, task: Task) -> None:
@@ -230,10 +231,10 @@ class Forwarding(SideBySide):
         if facts.exits >> stage & 1:
             self._tell_end(task)
         successors = facts.after[stage]
-        view, table, workers = None, self._table, flow.workers
+        view, table, workers, keeps_plans = None, self._table, flow.workers, self._keeps_plans
         for successor in successors:
-            if self._keeps_plans and table.is_seen(workers[successor]):
-                self.send(flow, successor, workers[successor], (stage,))
+            if keeps_plans and table.present[planned := workers[successor]]:
+                self.send(flow, successor, planned, (stage,))
                 continue
             if view is None or view.own_queued != self.load.queued:  # the last one stays here
                 view = table.view(self.me, self.now, self.load)

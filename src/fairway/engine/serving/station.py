@@ -64,6 +64,7 @@ class Station(Residency):
         "_passed",
         "_patience",
         "_prefetches",
+        "_ready",
         "_run",
         "_shared",
         "_watches_time",
@@ -88,6 +89,7 @@ class Station(Residency):
             me, rules, table, epoch=epoch, reports_copies=reports_copies, keep_alive_seconds=keep_alive_seconds
         )
         self.queue = TaskQueue()
+        self._ready = self.queue.ready
         self.load = OwnLoad(rules.running_load)
         self.running: Task | None = None
         self.due = math.inf
@@ -147,20 +149,23 @@ class Station(Residency):
             self._row_changed = True
             self._fail(task, LATE_REASON, LATE)
             return False
-        if task.facts.batches is not None and len(queue):
+        if task.facts.batches is not None and queue.waiting:
             self._gather_mates(task)
-        found, copying = NO_MODEL, memory.copying
-        for model in task.models:
-            if model not in memory.held:
-                found = MISS
-            elif found != MISS:
-                found = PARTIAL if model in copying or found == PARTIAL else HIT
-        if found == MISS or (self._prefetches and len(queue)):
+        found, models = NO_MODEL, task.models
+        if models:
+            held, copying = memory.held, memory.copying
+            for model in models:
+                if model not in held:
+                    found = MISS
+                elif found != MISS:
+                    found = PARTIAL if model in copying or found == PARTIAL else HIT
+        if found == MISS or (self._prefetches and queue.waiting):
             try:
-                evict, fetch, prefetch = memory.prepare(task.models, queue.models)
+                evict, fetch, prefetch = memory.prepare(models, queue.models)
             except DoesNotFitError as error:
                 if memory.counts_use and memory.copying:  # a copy that no task has yet may go as soon as it is there
                     queue.join(task, True)
+                    self.load.sum_up()
                     return True
                 self.load.drop(task.seconds)
                 self._fail_all(task, str(error), UNPLACEABLE)
@@ -170,8 +175,9 @@ class Station(Residency):
             if prefetch:
                 self._change_memory((), prefetch, "ahead")
         task.turn, task.found = now, found
-        for mate in task.mates:
-            mate.turn, mate.found = now, PARTIAL if found == MISS else found  # for them it is on its way
+        if task.mates:
+            for mate in task.mates:
+                mate.turn, mate.found = now, PARTIAL if found == MISS else found  # for them it is on its way
         if found in _RUNS_AT_ONCE:
             self._begin(task)
         else:
@@ -180,29 +186,32 @@ class Station(Residency):
 
     def _begin(self, task: Task) -> None:
         """Let a task run whose models are there."""
-        now, seconds = self.now, task.seconds
+        now, seconds, load = self.now, task.seconds, self.load
         self.running = task
-        self.load.start(seconds, now, seconds)
+        load.start(seconds, now, seconds)
         self._row_changed = True
         if self._watches_time:
-            self.due = now + 2.0 * max(self.load.busy_until - now, _LEAST_OVERRUN_SECONDS)  # `_overdue` without a call
+            left = load.busy_until - now  # `_overdue` without a call
+            self.due = now + 2.0 * (left if left > _LEAST_OVERRUN_SECONDS else _LEAST_OVERRUN_SECONDS)
         self._run_task(task)
 
     def _await_models(self, task: Task) -> None:
         """Give the worker to a task whose models are on their way; another one may have it until they come."""
-        now = self.now
-        there, task.waits_for = -math.inf, set()
+        now, models = self.now, task.models
+        there, waits_for = -math.inf, set[int]()
         for model, until in self._copies.values():
-            if model in task.models:
-                task.waits_for.add(model)
+            if model in models:
+                waits_for.add(model)
                 there = max(there, until)
+        task.waits_for = waits_for
         self.running = task
         self._idles = True
-        self.load.start(task.seconds, now, task.seconds + (there - now))
+        seconds = task.seconds
+        self.load.start(seconds, now, seconds + (there - now))
         self._row_changed = True
         if self._watches_time:
             self.due = self._overdue()
-        if self._overtakes and len(self.queue):
+        if self._overtakes and self.queue.waiting:
             self._let_pass(task)
 
     def _let_pass(self, waiting: Task) -> None:
@@ -226,7 +235,7 @@ class Station(Residency):
         self._passed = waiting
         self.load.finish()
         self.load.enqueue(waiting.seconds)
-        if task.facts.batches is not None and len(self.queue):
+        if task.facts.batches is not None and self.queue.waiting:
             self._gather_mates(task)
         for each in (task, *task.mates):
             each.turn, each.found = now, HIT if task.models else NO_MODEL
@@ -238,7 +247,7 @@ class Station(Residency):
         if task.waits_for:
             self._await_models(task)
             return
-        if task.facts.batches is not None and len(self.queue):
+        if task.facts.batches is not None and self.queue.waiting:
             self._gather_mates(task)
         self._begin(task)
 
@@ -356,9 +365,9 @@ class Station(Residency):
         task = self._passed or (self.running if self._idles else None)
         if task is None or model not in task.waits_for:
             return
-        task.waits_for.discard(model)
-        if not task.waits_for and self._idles and task is self.running:
-            if task.facts.batches is not None and len(self.queue):  # some may have come meanwhile
+        task.waits_for.remove(model)
+        if not task.waits_for and task is self.running and self._idles:
+            if task.facts.batches is not None and self.queue.waiting:  # some may have come meanwhile
                 self._gather_mates(task)
                 if self._watches_time:
                     self.due = self._overdue()

@@ -87,30 +87,30 @@ class _Models:
 
 
 class TaskQueue:
-    """The waiting tasks in the order of their places; `ready` are those that can run, the next of them on top.
+    """The `waiting` tasks by their places, in that order; `ready` are those that can run, the next of them on top.
 
     `models` are those of each task in order, for memory that looks ahead.
     """
 
-    __slots__ = ("_next_place", "_waiting", "models", "ready")
+    __slots__ = ("_next_place", "models", "ready", "waiting")
 
     def __init__(self) -> None:
-        self._waiting: dict[int, Task] = {}
-        self.models = _Models(self._waiting)
+        self.waiting: dict[int, Task] = {}
+        self.models = _Models(self.waiting)
         self.ready: list[tuple[float, int, Task]] = []
         self._next_place = 0
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.waiting)
 
     def __iter__(self) -> Iterator[Task]:
-        return iter(self._waiting.values())
+        return iter(self.waiting.values())
 
     def join(self, task: Task, ready: bool) -> None:
         """Give a task the next place; `ready` says that all of its inputs are there."""
         place = task.place = self._next_place
         self._next_place += 1
-        self._waiting[place] = task
+        self.waiting[place] = task
         if ready:
             heappush(self.ready, (task.priority, place, task))
 
@@ -120,7 +120,7 @@ class TaskQueue:
 
     def take(self) -> Task | None:
         """The next task that can run, which leaves the queue."""
-        ready, waiting = self.ready, self._waiting
+        ready, waiting = self.ready, self.waiting
         while ready:
             task = waiting.pop(heappop(ready)[1], None)
             if task is not None:  # else it has left before its turn
@@ -129,7 +129,7 @@ class TaskQueue:
 
     def first(self) -> Task | None:
         """The next task that can run, which stays in the queue."""
-        ready, waiting = self.ready, self._waiting
+        ready, waiting = self.ready, self.waiting
         while ready:
             task = waiting.get(ready[0][1])
             if task is not None:
@@ -139,7 +139,7 @@ class TaskQueue:
 
     def take_able(self, able: Callable[[Task], bool], most: int) -> Task | None:
         """The first task that can run and is able to do something, which leaves the queue; only so many are asked."""
-        for task in islice(self._waiting.values(), most):
+        for task in islice(self.waiting.values(), most):
             if task.is_ready and able(task):
                 self.drop(task)
                 return task
@@ -147,15 +147,15 @@ class TaskQueue:
 
     def drop(self, task: Task) -> None:
         """Let a task leave before its turn: it runs together with another one, or not at all."""
-        del self._waiting[task.place]
+        del self.waiting[task.place]
 
     def discard(self, task: Task) -> bool:
         """Let a task leave, if it waits here."""
-        return self._waiting.pop(task.place, None) is not None
+        return self.waiting.pop(task.place, None) is not None
 
     def alike(self, task: Task) -> Iterator[Task]:
         """The others that can run and are for the same stage of the same workflow, in order."""
         stage, graph = task.stage, task.flow.graph
-        for other in self._waiting.values():
+        for other in self.waiting.values():
             if other.stage == stage and other.flow.graph is graph and other.is_ready:
                 yield other
