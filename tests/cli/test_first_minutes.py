@@ -7,11 +7,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
+from numba.core import event
 from typer.testing import CliRunner
 
-from fairway.cli import completion
+from fairway.cli import completion, first_use
 from fairway.cli.main import app
 from fairway.cli.server.presence import (
     ADDRESS_FILE,
@@ -97,3 +99,34 @@ def test_a_second_one_is_not_started_in_the_background(tmp_path: Path, options: 
     result = CliRunner().invoke(app, ["up", *options, "--directory", str(tmp_path)])
     assert result.exit_code == 2
     assert f"Fairway runs there already, as process {os.getpid()}; 'fairway down' stops it" in result.stderr
+
+
+def test_compiling_is_told_once_and_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    registered: list[Any] = []
+    monkeypatch.setattr(event, "register", lambda _, listener: registered.append(listener))
+    first_use.tell_of_compiling()
+    assert not registered
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    first_use.tell_of_compiling()
+    for _ in range(2):
+        registered[0].on_start(None)
+    assert capsys.readouterr().err.count("compiling numerical code, once after installation") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("allocate", "examples/mixed-cluster.json", "-p", "fifo"),
+        ("configure", "examples/configure-pipeline.json", "--algorithm", "front"),
+        ("place", "examples/place-request.json", "--scheduler", "compass"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_decision_is_ready_to_say_that_it_compiles(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[bool] = []
+    monkeypatch.setattr(first_use, "tell_of_compiling", lambda: told.append(True))
+    monkeypatch.chdir(Path(__file__).parents[2])
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert told == [True]

@@ -18,7 +18,7 @@ WITH_CODE = [page for page in pages() if blocks_of(page)]
 LANGUAGES = {"console", "sh", "bash", "python", "json", "yaml", "toml", "csv", "text"}
 
 
-@pytest.mark.timeout(900)  # pages with servers wait for rounds, and the machine may be busy
+@pytest.mark.timeout(340)  # pages with servers wait for rounds, and the machine may be busy
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.stem)
 def test_a_page_can_be_played_from_its_first_block_to_its_last(page: Path, tmp_path: Path) -> None:
     directory = tmp_path / "work"
@@ -34,7 +34,7 @@ def test_a_page_can_be_played_from_its_first_block_to_its_last(page: Path, tmp_p
         }
         played = subprocess.run(
             [sys.executable, "-m", "tests.documentation.play", str(page.relative_to(ROOT))],
-            cwd=directory, env=environment, capture_output=True, text=True, check=False, timeout=850,
+            cwd=directory, env=environment, capture_output=True, text=True, check=False, timeout=330,
         )  # fmt: skip
     assert played.returncode == 0, played.stderr
 

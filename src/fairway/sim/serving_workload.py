@@ -230,7 +230,7 @@ def _check_rate(rate: float) -> None:
     try:
         FACTORS.above_zero(rate)
     except InputError as error:
-        raise InputError(f"--rate, in requests per second: {error}") from None
+        raise InputError(f"--rate: {error} (requests per second)") from None
 
 
 def _variation(text: str) -> float:
