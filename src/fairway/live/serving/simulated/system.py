@@ -85,7 +85,6 @@ class SimulatedSystem:
         self.time.advance(_PATIENCE_SECONDS, lambda: self.monitor.is_complete)
         for worker in self.monitor.workers:
             assert worker.is_there, f"{worker.name} did not start: {self.pool.last_words(worker.number)}"
-        self.monitor.replaces = True
 
     def client(self) -> ServingClient:
         """A new client; while it waits for an answer, virtual time passes."""
@@ -117,11 +116,8 @@ class SimulatedSystem:
         if now < self.supervisor_stalls_until:
             return self.supervisor_stalls_until
         self.monitor.turn()
-        if not self.monitor.replaces:  # it has been started again, and an operator starts it until it has started
-            if self.monitor.is_complete:
-                self.monitor.replaces = True
-            elif self.restarts and self._cannot_start():
-                self.restart()
+        if self.restarts and not self.monitor.replaces and self._cannot_start():
+            self.restart()  # by an operator, who starts it until it has started
         return now + self.monitor.patience
 
     def _cannot_start(self) -> bool:

@@ -40,9 +40,10 @@ class Monitor:
     """The workers of one application, by turns; `now` is the clock.
 
     `replaces`: a worker that ends is replaced; not before all have started, since one that cannot start would never be
-    able to. `clear_after` lets go what a life of a worker, by number and epoch, has left, `clear_after_clients` what
-    dead clients have. `record` says what each process does; `blame` judges what they die of, for
-    the processes that take requests, the `doors`.
+    able to. Until then all doors stay closed, so that no request can keep the others from being served at all.
+    `clear_after` lets go what a life of a worker, by number and epoch, has left, `clear_after_clients` what dead
+    clients have. `record` says what each process does; `blame` judges what they die of, for the processes that take
+    requests, the `doors`.
     """
 
     def __init__(
@@ -125,7 +126,9 @@ class Monitor:
         all_there = not self._starting and not self._due and all(worker.is_there for worker in self.workers)
         running = sum(worker.is_there and worker.has_row for worker in self.workers)
         self._blame.time_passed(now, all_there=all_there, several_there=running > 1)
-        if self._blame.is_new:
+        has_just_started = not self.replaces and all_there
+        self.replaces |= has_just_started
+        if has_just_started or (self._blame.is_new and self.replaces):
             self._tell_doors(now)
         if all_there and self.replaces and now - self._began_at > _STAND_BY_AFTER_SECONDS:
             self._pool.stand_by()
@@ -213,7 +216,7 @@ class Monitor:
         lost = [("lost", number, self.workers[number].epoch) for number in self._due]
         greeting = self._marks.greeting([other.number for other in others])
         # The notice opens its door: before, it would not know where to place what comes in.
-        worker.tell(now, *greeting, lives, *lost, self._notice())
+        worker.tell(now, *greeting, lives, *lost, *([self._notice()] if self.replaces else []))
 
     def _bury(self, worker: SupervisedWorker, status: str, now: float) -> None:
         """A worker is dead: nothing more is placed there, and the others hear of it."""

@@ -112,7 +112,6 @@ class Supervisor:
             self._thread = Thread(target=self._look_after_them, name="fairway-supervisor", daemon=True)
             self._thread.start()
             self._wait_for_all()
-            self._monitor.replaces = True
         except BaseException:
             self.stop()
             raise
@@ -153,10 +152,11 @@ class Supervisor:
         deadline = time.monotonic() + _PATIENCE_SECONDS * max(1, len(self._workers) / 4)
         monitor = self._monitor
         assert monitor is not None
-        while not monitor.is_complete:
+        # Once all have started, requests come in, which may cost workers: these are replaced as they are later.
+        while not monitor.is_complete and not monitor.restarts:
             if self._problem is not None:
                 raise self._problem
-            for worker in self._workers:
+            for worker in [] if monitor.replaces else self._workers:
                 if self._pool.ended(worker.number) is not None:
                     raise InputError(f"{worker.name} did not start: {self._pool.last_words(worker.number)}")
             if time.monotonic() > deadline:
