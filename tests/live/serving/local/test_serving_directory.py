@@ -71,7 +71,7 @@ def test_releasing_it_leaves_nothing_but_logs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "goes"), [("fairway-before", True), ("precious", False)])
-def test_the_memory_of_one_that_was_killed_is_removed_but_nothing_of_another_name(
+def test_the_memory_of_one_that_died_is_removed_but_nothing_of_another_name(
     tmp_path: Path, name: str, goes: bool
 ) -> None:
     before = _settings(tmp_path / "served", tmp_path / name)
