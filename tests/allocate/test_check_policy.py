@@ -15,6 +15,7 @@ from fairway import POLICIES, Allocation, FairwayError, Policy, PolicyError, Pro
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.check import CHECKS
 from fairway.allocate.check_problems import KINDS, problem_of, reordered
+from fairway.jobs import Entity
 
 QUEUES = {"fifo", "shortest-job-first", "allox", "gandiva", "min-jct"}
 """Policies that may look at the order of arrival, at what runs already, or at a seed."""
@@ -205,6 +206,19 @@ class Writes(Policy):
             problem.weights.flags.writeable = True
         np.multiply(problem.weights, 2.0, out=problem.weights)
         return Allocation.of_jobs(self.name, problem, problem.isolated_shares, objective=1.0)
+
+
+class AddsATeam(Policy):
+    name: ClassVar[str] = "adds-a-team"
+
+    def allocate(self, problem: Problem) -> Allocation:
+        object.__setattr__(problem, "entities", {**problem.entities, "intruder": Entity(1.0)})
+        return Allocation.of_jobs(self.name, problem, problem.isolated_shares, objective=1.0)
+
+
+def test_a_policy_that_adds_a_team_to_the_problem_fails() -> None:
+    with pytest.raises(PolicyError, match=r"'leaves_the_problem_alone'.*: entities are now .*intruder"):
+        check_policy(AddsATeam())
 
 
 def test_a_policy_that_writes_to_the_problem_fails() -> None:

@@ -17,7 +17,7 @@ from tests.mutants.recording import Record
 _FIRST_SECONDS = 1.0
 _FIRST_TESTS = 25
 _FILE_SECONDS = 0.4  # what it takes to load a test file
-_DRIVERS = {"sim": {"configure", "place", "engine"}, "simtest": {"live"}, "client": {"service"}}
+_DRIVERS = {"sim": {"configure", "place", "engine"}, "client": {"service"}}
 """Folders of tests by the parts whose mistakes show there."""
 
 

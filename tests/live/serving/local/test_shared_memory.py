@@ -34,6 +34,15 @@ def test_where_there_is_no_room_a_value_goes_with_the_message_and_nothing_is_lef
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_parcel_of_which_one_file_is_gone_is_not_there(tmp_path: Path) -> None:
+    values = SharedMemoryValues(tmp_path, "w0-0-")
+    parcel = values.pack([np.zeros(100_000), np.ones(100_000)])
+    assert len(parcel.names) == 2
+    assert values.is_there(parcel)
+    (tmp_path / parcel.names[1]).unlink()
+    assert not values.is_there(parcel)
+
+
 def test_files_of_clients_go_when_their_process_is_gone(tmp_path: Path) -> None:
     gone = next(pid for pid in range(4_000_000, 5_000_000) if not Path(f"/proc/{pid}").exists())
     kept = [SharedMemoryValues(tmp_path, client_owner(pid, "a")).pack(np.zeros(9999)) for pid in (os.getpid(), gone)]
