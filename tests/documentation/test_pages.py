@@ -27,6 +27,7 @@ def test_a_page_can_be_played_from_its_first_block_to_its_last(page: Path, tmp_p
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("FAIRWAY_")},
             "FAIRWAY_HOME": str(installation.home),
+            "HOME": str(tmp_path),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
             "COLUMNS": "200",

@@ -147,7 +147,7 @@ def test_a_deadline_may_be_a_time() -> None:
         ),
         ("run: a\nslo: 1\ndeadline: 2", "slo: given beside deadline, which says the same; keep one of them"),
         ("run: a\npriority: 0", "priority: 0 given, expected a number above 0"),
-        ("run: a\nnothing: null", "nothing: no such field; take it out or use one of run, kind, name"),
+        ("run: a\nxyzzy: null", "xyzzy: no such field; take it out or use one of run, kind, name"),
         ("run: null", "run: missing, expected the command to run"),
         ("run: a\nkind: service", "kind: \"service\" given, expected 'training'"),
         ("run: a\npreemptible: maybe", 'preemptible: "maybe" given, expected true or false'),

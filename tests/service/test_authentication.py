@@ -17,6 +17,8 @@ ROUTES = [
     ("GET", "/jobs"),
     ("GET", "/jobs/job-1"),
     ("POST", "/jobs/job-1/cancel"),
+    ("POST", "/jobs/cancel"),
+    ("GET", "/usage"),
     ("GET", "/jobs/job-1/explain"),
     ("GET", "/jobs/job-1/logs"),
     ("GET", "/jobs/job-1/events"),

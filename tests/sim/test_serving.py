@@ -257,6 +257,18 @@ def test_the_same_seed_gives_the_same_run(scheduler: str) -> None:
     assert first.events == second.events
 
 
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_recovery_and_time_watching_change_nothing_while_all_is_as_expected(scheduler: str) -> None:
+    arrivals = from_clients(150, 4.0, 4, 1)
+    usual, without = (
+        run(EDGE, arrivals, scheduler, seed=5, keep_runs=True, eviction_copies=False, recovers=on, watches_time=on)
+        for on in (True, False)
+    )
+    assert usual.requests.finish.tolist() == without.requests.finish.tolist()
+    assert usual.runs.start.tolist() == without.runs.start.tolist()
+    assert usual.runs.worker.tolist() == without.runs.worker.tolist()
+
+
 # The machines
 
 

@@ -32,8 +32,6 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    PlainValidator,
-    WithJsonSchema,
     model_validator,
 )
 
@@ -54,11 +52,11 @@ from fairway.jobs.values import (
     Text,
     Throughputs,
     Variables,
+    Webhook,
     Weight,
     job_name,
     one_node,
 )
-from fairway.jobs.webhooks import webhook
 from fairway.magnitudes import MOST_STEPS
 
 _BRACKETS = re.compile(
@@ -209,7 +207,7 @@ class JobDescription(_Part):
     checkpoint: Annotated[Checkpoint, Expected("an object, as in {interval: 10m, directory: /data/checkpoints}")] = (
         Field(default=Checkpoint(), description="Where and how often it saves.")
     )
-    notify: Annotated[str, PlainValidator(webhook), WithJsonSchema({"type": "string", "format": "uri"})] | None = Field(
+    notify: Webhook | None = Field(
         default=None,
         description="An address that is told when it has ended, by a POST of JSON; at a host that the server allows.",
         examples=["https://hooks.example/fairway"],

@@ -13,6 +13,7 @@ from fairway.documents import Expected, shown
 from fairway.errors import InputError
 from fairway.jobs.accelerators import AcceleratorRequest
 from fairway.jobs.arrays import MOST_JOBS, ArrayIndexes
+from fairway.jobs.webhooks import AN_ADDRESS, webhook
 from fairway.magnitudes import FACTORS
 from fairway.quantities import A_SPAN, seconds_of
 
@@ -214,6 +215,12 @@ Throughputs = Annotated[
         ],
     ],
     Expected("steps per second by accelerator type, as in {v100: 4.1, k80: 0.9}"),
+]
+Webhook = Annotated[
+    str,
+    PlainValidator(webhook),
+    Expected(AN_ADDRESS),
+    WithJsonSchema({"type": "string", "format": "uri"}),
 ]
 Labels = Annotated[
     dict[str, str],

@@ -18,13 +18,13 @@ _PORTS = {"http": 80, "https": 443}
 _HOST = r"([A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\])(?::(\d{1,5}))?"
 _ADDRESS = re.compile(rf"(https?)://{_HOST}(?:[/?][!-\[\]-~]*)?")
 """All that follows the host has no blank and no backslash, which some take for the end of it."""
-_EXPECTED = "an address such as 'https://hooks.example/fairway'"
+AN_ADDRESS = "an address such as 'https://hooks.example/fairway'"
 
 
 def webhook(given: object) -> str:
     """The address itself, if it is one; raises an error that does not yet say in which field."""
     if not isinstance(given, str) or len(given) > _LONGEST or not _ADDRESS.fullmatch(given):
-        words = f"{_EXPECTED}, of up to {_LONGEST} characters of ASCII, without a user or a password in it"
+        words = f"{AN_ADDRESS}, of up to {_LONGEST} characters of ASCII, without a user or a password in it"
         raise InputError(f"{shown(given)} given, expected {words}")
     return given
 

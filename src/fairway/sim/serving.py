@@ -81,7 +81,8 @@ class ServingOptions:
     arrive in it, and the run goes on for at most `drain_seconds` after it. `keep_runs` records every run and copy, as a
     report needs and a sweep does not. A lost worker is noticed after `detection_seconds`. With `measured_overhead`,
     batches wait for as long as their decision really took. `recovers` and `watches_time` are as in the live system;
-    without failures and slow workers, decisions are the same without them.
+    decisions are the same without them while no worker fails and nothing takes much longer than expected, as loads do
+    that wait for an evicted model to be copied out.
     """
 
     load_staleness_seconds: float = 0.001
