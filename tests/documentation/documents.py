@@ -22,7 +22,7 @@ from fairway.cli.server.teams import read_teams
 from fairway.cluster_file import parse_cluster
 from fairway.configure.problem_file import parse_configuration
 from fairway.experiments.sweep import Sweep, read_sweep
-from fairway.jobs.description import parse_job
+from fairway.jobs.description import parse_jobs
 from fairway.place.problem_file import parse_placement
 from fairway.profiles.files import read_table
 from fairway.sim.scenario_file import parse_scenario
@@ -37,7 +37,8 @@ def check_document(language: str, text: str, source: str) -> None:
     elif language == "json":
         _check_json(json.loads(text), text, source)
     else:
-        _check_yaml(yaml.safe_load(re.sub(r"(\[\w+, \w+\]:\d)", r'"\1"', text)), text, source)
+        first, *_ = yaml.safe_load_all(re.sub(r"(\[\w+, \w+\]:\d)", r'"\1"', text))
+        _check_yaml(first, text, source)
 
 
 def _check_json(document: dict[str, Any], text: str, source: str) -> None:
@@ -62,7 +63,7 @@ def _check_yaml(document: dict[str, Any], text: str, source: str) -> None:
     elif "policies" in document:
         _in_a_file(text, "sweep.yaml", lambda path: Sweep(**read_sweep(str(path))))
     elif "run" in document:
-        parse_job(text, source)
+        parse_jobs(text, source)
     elif "teams" in document:
         _in_a_file(text, "teams.yaml", lambda path: read_teams(str(path)))
     elif "links" in document:
