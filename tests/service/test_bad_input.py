@@ -321,3 +321,25 @@ def test_no_description_is_answered_with_a_defect(admin: httpx.Client, field: st
     for kind in (JSON, YAML):
         answer = admin.post("/jobs", content=body, headers={"Content-Type": kind}, params={"dry_run": "true"})
         assert answer.status_code < 500, (body, answer.text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"run": f"true {'x' * 131_067}"}, "run"),
+        ({"run": ["true", "é" * 65_536]}, "run"),
+        ({"setup": f"true {'x' * 131_067}"}, "setup"),
+        ({"envs": {"A": "x" * 131_070}}, "envs.A"),
+    ],
+)
+def test_what_no_program_can_be_started_with_is_refused(
+    shared: Served, admin: httpx.Client, fields: dict[str, Any], where: str
+) -> None:
+    given = JOB | {"run": "true"} | fields
+    detail = refused(shared, admin, json.dumps(given))["detail"]
+    assert detail == f"job: {where}: 131072 bytes given, at most 131071 can be passed on; put it into a file"
+
+
+def test_the_longest_command_that_can_be_started_is_taken(shared: Served, admin: httpx.Client) -> None:
+    given = JOB | {"run": f"true {'x' * 131_066}", "envs": {"A": "x" * 131_069}}
+    assert admin.post("/jobs", json=given).status_code == 201

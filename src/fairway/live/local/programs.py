@@ -1,4 +1,4 @@
-"""Whether this machine has what a program names: its directories, and its command.
+"""Whether this machine can start a program: it has the directories and the command, and nothing is too long for it.
 
 What a shell makes of a longer script is not guessed: only its first word is looked at, and only if that is a plain one.
 """
@@ -33,12 +33,20 @@ _OF_THE_SHELL = frozenset(
 )
 _REMEMBERED_SECONDS = 2.0
 
+_LONGEST_WORD = 32 * 4096 - 1
+"""Bytes of a word of a command, or of a variable with its name, that Linux starts a program with (MAX_ARG_STRLEN)."""
+
 
 def refuse_what_cannot_run(program: JobProgram) -> None:
-    """Refuse directories and commands that are not there.
+    """Refuse directories and commands that are not there, and what is longer than the system takes.
 
     For a job of another user nothing is looked at with the rights of this one, which would tell what there is.
     """
+    for where, command in (("setup", program.setup), ("run", program.run)):
+        for word in () if command is None else (command,) if isinstance(command, str) else command:
+            _refuse_too_long(where, word)
+    for name, value in program.envs.items():
+        _refuse_too_long(f"envs.{name}", f"{name}={value}")
     if program.user is not None:
         return
     if program.workdir is not None:
@@ -49,6 +57,12 @@ def refuse_what_cannot_run(program: JobProgram) -> None:
         _require_command("setup", program.setup, program)  # what it installs, `run` may need
     else:
         _require_command("run", program.run, program)
+
+
+def _refuse_too_long(where: str, text: str) -> None:
+    size = len(text.encode(errors="surrogatepass"))
+    if size > _LONGEST_WORD:
+        raise InputError(f"{where}: {size} bytes given, at most {_LONGEST_WORD} can be passed on; put it into a file")
 
 
 def _require_directory(path: Path) -> None:
