@@ -265,3 +265,13 @@ def test_a_job_larger_than_the_quota_is_refused_at_the_door(limited: World) -> N
         with pytest.raises(InputError, match=said):
             limited.session.check(description, description.team)
     limited.session.check(job_of({"run": "a", **asking(4, team="blue")}, "job"), "blue")
+
+
+def test_a_team_whose_job_over_quota_is_cancelled_is_not_held_up_by_it(limited: World) -> None:
+    first, second = submit_all(limited, asking(2), asking(2))
+    assert scheduled(limited) == [first]
+    limited.cancel(second)
+    limited.run_for(60.0)
+    assert not limited.session.scheduler.jobs
+    (third,) = submit_all(limited, asking(1))
+    assert scheduled(limited) == [third]

@@ -97,6 +97,8 @@ class Gate:
                 self._of_array.pop(job.array_id, None)
         if self._held:
             self._let_in_soon()
+        else:  # no job is before those that come next
+            self._over.clear()
 
     def others_ended(self, states: Mapping[str, JobState]) -> None:
         """Jobs have ended in the store, in these states; those that waited for them do so no more."""
