@@ -24,9 +24,12 @@ def serving(
     scenario: Annotated[
         str,
         typer.Option(
+            autocompletion=completion.scenarios,
             metavar="NAME|FILE.yaml",
             help="Workflows and workers: [bold]compass-edge[/bold], [bold]esg-apps[/bold] (pipelines on shares of "
-            "workers, with bills), [bold]trace-models[/bold] (one workflow for each model of a trace), or a file.",
+            "workers, with bills), [bold]trace-models[/bold] (one workflow for each model of a trace), pipelines of "
+            "Loki, IPA and VortexScheduler ([bold]loki-traffic[/bold], loki-social, loki-both-tight, ipa-video, "
+            "ipa-audio-qa, ipa-sum-qa, ipa-nlp, vortex-textvision, vortex-tts, vortex-tenants, vortex-mix), or a file.",
             rich_help_panel="What to run",
         ),
     ] = "compass-edge",
