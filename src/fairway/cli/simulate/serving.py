@@ -75,6 +75,17 @@ def serving(
             rich_help_panel="What to run",
         ),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEANING=COLUMN,...",
+            help="Which column of a trace means what: [bold]arrival=TIMESTAMP,workflow=func[/bold]; also seconds, end, "
+            "and count, the requests in a window. only=COLUMN:VALUE keeps some of the rows, every=60s is the length "
+            "of windows, even spreads their requests evenly instead of at random.",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ] = None,
     requests: Annotated[
         int | None,
         typer.Option(
@@ -268,6 +279,9 @@ def serving(
     fairway simulate serving --scenario scenario.yaml --arrivals gamma:4 --rate 20
     --staleness load=10ms,cache=100ms --fail w2@10s-25s --json -
 
+    fairway simulate serving --scenario loki-traffic --arrivals trace:twitter.csv
+    --columns arrival=second,count=requests_per_second,only=window:bursty --rate 80
+
     fairway simulate serving --scenario esg-apps --load normal --slo strict
     -s esg:margin=0.1 -s front+compass -s compass --seed 1 --seed 2 --report report.html
     """
@@ -284,6 +298,7 @@ def serving(
             workers=workers,
             rate=rate,
             arrivals=arrivals,
+            columns=columns,
             requests=requests,
             load=load,
             slo=slo,
