@@ -65,6 +65,7 @@ class ServingExperiment:
     arrivals: str | None = None
     columns: str | None = None
     requests: int | None = None
+    find_rate: str | None = None
     load: str | None = None
     slo: str | None = None
     apps: str | None = None
