@@ -16,7 +16,18 @@ from fairway.allocate.allocation import PRICED_IN_TIME, Allocation
 from fairway.allocate.arrays import FloatArray
 from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.job_table import NONE
-from fairway.engine.training.reasons import NONE_DRAINED, Code, Reason, Room, blocked, either, gang, joined, reasons
+from fairway.engine.training.reasons import (
+    NONE_DRAINED,
+    Code,
+    Reason,
+    Room,
+    blocked,
+    either,
+    gang,
+    joined,
+    reasons,
+    short_of_resources,
+)
 from fairway.engine.training.smallest_change import Change, Trials, smallest_changes
 from fairway.engine.training.what_if import begin_next_round, snapshot, team_of, turn_seconds
 from fairway.errors import InputError
@@ -189,6 +200,9 @@ def _reason(
         where = f"{scale} {engine.types[later.jobs.on[position]]}"
         return Reason("WaitingForRound", f"it starts on {where} {at}, if nothing changes before")
     place = f"it is number {queue.place} of {queue.waiting} that wait"
+    short = short_of_resources(engine, position)
+    if short is not None:
+        return Reason(short.code, f"{short.sentence}; {place}")
     idle = [f"{room.free[column]} {engine.types[column]}" for column in usable if room.free[column]]
     if idle:
         free = f"{joined(idle, 'and')} {'is' if sum(room.free[usable]) == 1 else 'are'} free"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairway.allocate.registry import policy_of
@@ -11,6 +11,7 @@ from fairway.errors import InputError
 from fairway.jobs import Entity
 from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
 from fairway.live.backend.registry import backend_named
+from fairway.live.backend.status import MachineSize
 from fairway.magnitudes import FACTORS, SPANS
 
 
@@ -25,7 +26,8 @@ class ControllerSettings:
     `decision_seconds` (of the wall clock) is how long the policy may take for a decision before it is given up.
     Jobs may have addresses at the `notify_hosts` told of their ends. `entities` are teams with their weights, `quotas`
     what they may have at a time, by type (`quotas.TOTAL` for all). `journal_entries` is how many entries of the journal
-    are kept at least, `log_bytes` how much of what each process of a job prints.
+    are kept at least, `log_bytes` how much of what each process of a job prints. `cpus` and `memory_bytes` are what
+    jobs have on each machine, instead of what is found there.
     """
 
     directory: Path
@@ -44,6 +46,8 @@ class ControllerSettings:
     notify_hosts: tuple[str, ...] = ()
     journal_entries: int = 100_000
     log_bytes: int = LOG_BYTES
+    cpus: float | None = None
+    memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
         policy_of(self.policy)
@@ -67,6 +71,17 @@ class ControllerSettings:
     def user_of(self, team: str | None) -> str | None:
         """As which user jobs of a team run; None for that of the controller."""
         return self.run_as.get(team or "", self.run_as.get(""))
+
+    def declared(self, machines: Sequence[MachineSize]) -> list[MachineSize]:
+        """The machines of a backend with what was declared of them instead of what was found."""
+        return [
+            replace(
+                one,
+                cpus=one.cpus if self.cpus is None else self.cpus,
+                memory_bytes=one.memory_bytes if self.memory_bytes is None else self.memory_bytes,
+            )
+            for one in machines
+        ]
 
     @property
     def backend_directory(self) -> Path:
