@@ -196,6 +196,11 @@ class JobDescription(_Part):
         validation_alias=AliasChoices("weight", "priority"),
         description="Its weight; 2 is worth twice the share of 1.",
     )
+    priority_class: Annotated[Text, Expected("the name of a priority class")] | None = Field(
+        default=None,
+        description="A class of priority that the server has: jobs of a higher class come first.",
+        examples=["urgent"],
+    )
     steps: (
         Annotated[
             int,

@@ -18,7 +18,7 @@ import typer
 from fairway.cli.given import size_given, span_given
 from fairway.cli.server.prices import prices_of
 from fairway.cli.server.run_as import prepare_directory, read_run_as, unprotected
-from fairway.cli.server.teams import read_teams_and_quotas, refuse_unknown_types
+from fairway.cli.server.teams import Teams, read_teams_file, refuse_unknown_types
 from fairway.cli.words import span
 from fairway.client.place import home_directory
 from fairway.cluster import Cluster
@@ -72,7 +72,7 @@ class UpOptions:
 
     def settings(self) -> ControllerSettings:
         """How the controller is to schedule."""
-        teams, quotas = ({}, {}) if self.teams is None else read_teams_and_quotas(self.teams)
+        teams, quotas, classes = Teams({}) if self.teams is None else read_teams_file(self.teams)
         prices = {} if self.prices is None else prices_of(self.prices)
         if self.emulate is not None:  # to be refused here, and not by an agent that was started with it
             emulated_accelerators(self.emulate)
@@ -89,6 +89,7 @@ class UpOptions:
             log_bytes=size_given("--log-limit", self.log_limit),
             entities=teams,
             quotas=quotas,
+            priority_classes=classes,
             notify_hosts=tuple(_said_of("--allow-notify", allowed_host, one) for one in self.allow_notify),
             prices=prices,
             cpus=None if self.cpus is None else _said_of("--cpus", cpus_of, self.cpus),

@@ -59,6 +59,8 @@ class Admission:
             else 1.0,
             cpus=job.cpus,
             memory=job.memory_bytes,
+            priority=job.priority,
+            preempts=job.preempts,
         )
         jobs.pooled[-1] = rates @ self.workers.present
         self.described[job.id] = job

@@ -52,7 +52,7 @@ class Fitting:
     def beside_all(cls, jobs: JobTable, pool: WorkerPool) -> Fitting:
         """What is left beside all that runs."""
         made, running = cls(jobs, pool), jobs.on >= 0
-        made.fit(by_claim(jobs, jobs.on, jobs.partners(), running, running, now=0.0, turn=0.0))
+        made.fit(by_claim(jobs, jobs.on, jobs.partners(), running, running, np.zeros(len(jobs)), now=0.0, turn=0.0))
         return made
 
     def fit(self, units: Iterable[Unit]) -> tuple[dict[int, tuple[int, ...]], list[Unit]]:
@@ -131,19 +131,30 @@ class Fitting:
 
 
 def by_claim(
-    jobs: JobTable, to: IntArray, together: IntArray, served: BoolArray, stays: BoolArray, *, now: float, turn: float
+    jobs: JobTable,
+    to: IntArray,
+    together: IntArray,
+    served: BoolArray,
+    stays: BoolArray,
+    ahead: FloatArray,
+    *,
+    now: float,
+    turn: float,
 ) -> Iterator[Unit]:
     """The jobs that are to run, in the order of their claims.
 
-    Jobs that go on for sure come first, then those that the policy wants to be `served`, then those that are given what
-    is left. What jobs are owed says nothing here, since the policy has given shares that the machines do not have: so
-    jobs take turns. One that has run for a turn makes room for one that has waited for a turn, the longest first.
+    Jobs that go on for sure come first, then those of higher classes (`ahead`), then those that the policy wants to be
+    `served`, then those that are given what is left. What jobs are owed says nothing here, since the policy has given
+    shares that the machines do not have: so jobs take turns. One that has run for a turn makes room for one that has
+    waited for a turn, the longest first.
     """
     running = np.flatnonzero((to >= 0) & ((together < 0) | (together > np.arange(len(to)))))
     goes_on = (to == jobs.on) & (together == jobs.partners())
     passed = now - jobs.changed
     claims: FloatArray = np.where(goes_on, 2.0 * turn - passed, np.minimum(passed, turn))
-    order = np.lexsort((running, -passed[running], -claims[running], ~served[running], ~stays[running]))
+    order = np.lexsort(
+        (running, -passed[running], -claims[running], ~served[running], -ahead[running], ~stays[running])
+    )
     for first in running[order].tolist():
         other = int(together[first])
         yield Unit((first,) if other < 0 else (first, other), int(to[first]), bool(goes_on[first]))

@@ -20,6 +20,7 @@ from fairway.allocate.mechanism.places import keep_places
 from fairway.allocate.mechanism.rounds import account, carry_over, choose, weigh_moves
 from fairway.engine.training.fitting import Fitting, by_claim
 from fairway.engine.training.job_table import NONE, JobTable
+from fairway.engine.training.precedence import precedence
 from fairway.engine.training.worker_pool import WorkerPool
 
 _ROUNDS_PER_TURN = 5.0
@@ -142,7 +143,7 @@ class Rounds:
         """Decide which jobs run until the next round."""
         free = pool.free
         dollars = prices if self._by_cost and prices is not None else np.zeros(self._types)
-        on, scale, partner = jobs.on, jobs.scale, jobs.partners()
+        on, scale, partner, ahead = jobs.on, jobs.scale, jobs.partners(), precedence(jobs)
         pairs = np.searchsorted(jobs.number, self._numbers) if len(self._numbers) else self._numbers
         stays = (on >= 0) & ((jobs.fixed > 0) if preempt else True)
         if preempt:
@@ -161,7 +162,7 @@ class Rounds:
         first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         to, together, charged, pair_charged = choose(
             jobs.shares, jobs.owed, rates, scale, on, partner, first, second, self._shares, self._owed, self._rates,
-            stays, free, seconds, self.turn_seconds, gains, least,
+            stays, free, seconds, self.turn_seconds, gains, least, ahead,
         )  # fmt: skip
         if preempt and ((to != on) & (np.minimum(to, on) >= 0)).any():
             left = free.copy()
@@ -173,7 +174,7 @@ class Rounds:
                 # Other workers are left than before, which jobs that wait may be able to use.
                 then, _, gifts, _ = choose(
                     jobs.shares, jobs.owed, rates, scale, to, together, first[:0], second[:0], self._shares[:0],
-                    self._owed[:0], self._rates[:0], ~waits, left, seconds, self.turn_seconds, gains, least,
+                    self._owed[:0], self._rates[:0], ~waits, left, seconds, self.turn_seconds, gains, least, ahead,
                 )  # fmt: skip
                 to, charged = np.where(waits, then, to), np.where(waits, gifts, charged)
         workers: Mapping[int, tuple[int, ...]] = {}
@@ -181,7 +182,7 @@ class Rounds:
             served = charged >= 0
             served[pairs[pair_charged >= 0].ravel()] = True
             to, together, charged, workers = self._fitted(
-                jobs, pool, to, together, charged, served, stays, free, rates, now=now, seconds=seconds
+                jobs, pool, to, together, charged, served, ahead, stays, free, rates, now=now, seconds=seconds
             )
             if len(pairs):
                 pair_charged = np.where(together[first] == second, pair_charged, NONE)
@@ -199,14 +200,14 @@ class Rounds:
 
     def _fitted(
         self, jobs: JobTable, pool: WorkerPool, to: IntArray, together: IntArray, charged: IntArray, served: BoolArray,
-        stays: BoolArray, free: IntArray, rates: FloatArray, *, now: float, seconds: float,
+        ahead: FloatArray, stays: BoolArray, free: IntArray, rates: FloatArray, *, now: float, seconds: float,
     ) -> tuple[IntArray, IntArray, IntArray, Mapping[int, tuple[int, ...]]]:  # fmt: skip
         """Let only those jobs run that fit on their machines, and others that do in the place of the rest."""
         to, together, charged, rates = to.copy(), together.copy(), charged.copy(), rates.copy()
         nobody = np.zeros(0, np.int64)
         for attempt in range(_MOST_FITTINGS):
             fitting = Fitting(jobs, pool)
-            units = by_claim(jobs, to, together, served, stays, now=now, turn=self.turn_seconds)
+            units = by_claim(jobs, to, together, served, stays, ahead, now=now, turn=self.turn_seconds)
             workers, failed = fitting.fit(units)
             for unit in failed:
                 members = list(unit.members)
@@ -223,7 +224,7 @@ class Rounds:
             then, _, gifts, _ = choose(
                 jobs.shares, jobs.owed, rates, jobs.scale, to, together, nobody, nobody, self._shares[:0],
                 self._owed[:0], self._rates[:0], ~waits, left, seconds, self.turn_seconds,
-                np.zeros(rates.shape, np.int64), np.ones(len(to)),
+                np.zeros(rates.shape, np.int64), np.ones(len(to)), ahead,
             )  # fmt: skip
             to, charged = np.where(waits, then, to), np.where(waits, gifts, charged)
             served |= waits & (gifts >= 0)

@@ -14,6 +14,7 @@ from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.jobs.description import JobDescription
 from fairway.live.training.clock import Clock
+from fairway.live.training.priorities import USUAL, PriorityClass
 from fairway.profiles.tables import ThroughputTable
 
 _UNKNOWN_RATE = 1.0
@@ -30,6 +31,7 @@ def engine_job(
     slo_seconds: float | None = None,
     measured: Collection[str] = (),
     resumes: bool | None = None,
+    priority: PriorityClass = USUAL,
 ) -> Job:
     """The job as policies and the engine see it.
 
@@ -52,6 +54,8 @@ def engine_job(
         resumes=says_it_resumes(description) if resumes is None else resumes,
         cpus=description.resources.cpus or 0.0,
         memory_bytes=description.resources.memory or 0.0,
+        priority=priority.value,
+        preempts=priority.preempts,
     )
 
 

@@ -130,6 +130,7 @@ class Session:
             log_bytes=settings.log_bytes,
             quotas=settings.quotas,
             entities=settings.entities,
+            priority_classes=settings.priority_classes,
         )
         acceptance = Acceptance(self.cluster, policy, options, around.table)
         self.reader = Reader(self.scheduler, self.cluster, acceptance)
@@ -203,7 +204,8 @@ class Session:
         """Refuse a job that could never be scheduled here. Any thread may ask."""
         rates = described_rates(spec, self.cluster, self._around.table)
         self.scheduler.quotas.refuse_too_large(spec, team)
-        described = engine_job("new", spec, rates, team=team, steps_left=spec.steps)
+        priority = self.scheduler.priorities.of(spec, team)
+        described = engine_job("new", spec, rates, team=team, steps_left=spec.steps, priority=priority)
         self.reader.acceptance.check(described, 1.0 if isinstance(spec.deadline, datetime) else spec.deadline)
 
     def drain(self, workers: Sequence[tuple[str, int]], *, on: bool) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 from fairway.allocate.registry import policy_of
 from fairway.errors import InputError
 from fairway.jobs import Entity
+from fairway.jobs.description import JobDescription
 from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
 from fairway.live.backend.registry import backend_named
 from fairway.live.backend.status import MachineSize
+from fairway.live.training.priorities import Priorities, PriorityClass
 from fairway.magnitudes import FACTORS, SPANS
 
 
@@ -25,7 +27,8 @@ class ControllerSettings:
     and that of all other jobs under the name "".
     `decision_seconds` (of the wall clock) is how long the policy may take for a decision before it is given up.
     Jobs may have addresses at the `notify_hosts` told of their ends. `entities` are teams with their weights, `quotas`
-    what they may have at a time, by type (`quotas.TOTAL` for all). `journal_entries` is how many entries of the journal
+    what they may have at a time, by type (`quotas.TOTAL` for all), `priority_classes` those that jobs can
+    name. `journal_entries` is how many entries of the journal
     are kept at least, `log_bytes` how much of what each process of a job prints. `cpus` and `memory_bytes` are what
     jobs have on each machine, instead of what is found there.
     """
@@ -40,6 +43,7 @@ class ControllerSettings:
     run_as: Mapping[str, str] = field(default_factory=dict)
     entities: Mapping[str, Entity] = field(default_factory=dict)
     quotas: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     prices: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     decision_seconds: float = 30.0
@@ -71,6 +75,10 @@ class ControllerSettings:
     def user_of(self, team: str | None) -> str | None:
         """As which user jobs of a team run; None for that of the controller."""
         return self.run_as.get(team or "", self.run_as.get(""))
+
+    def priority_of(self, spec: JobDescription, team: str | None) -> PriorityClass:
+        """The priority class of a job; refuses one that there is not, or that its team may not use."""
+        return Priorities(self.priority_classes, self.entities).of(spec, team)
 
     def declared(self, machines: Sequence[MachineSize]) -> list[MachineSize]:
         """The machines of a backend with what was declared of them instead of what was found."""
