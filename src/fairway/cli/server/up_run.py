@@ -36,6 +36,7 @@ from fairway.service.notifier import Notifier
 from fairway.store.database.opening import open_store
 
 _BUILTIN = "builtin"
+_RAY = "ray"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class UpOptions:
     allow_origins: tuple[str, ...] = ()
     notify: str | None = None
     allow_notify: tuple[str, ...] = ()
+    address: str | None = None
 
     def settings(self) -> ControllerSettings:
         """How the controller is to schedule."""
@@ -78,7 +80,7 @@ class UpOptions:
             round_seconds=span_given("--round", self.round),
             time_scale=self.time_scale,
             emulate=self.emulate,
-            backend=self.backend,
+            backend=self._backend(),
             run_as=read_run_as(self.run_as),
             log_bytes=size_given("--log-limit", self.log_limit),
             entities=teams,
@@ -86,6 +88,15 @@ class UpOptions:
             notify_hosts=tuple(_said_of("--allow-notify", allowed_host, one) for one in self.allow_notify),
             prices=prices,
         )
+
+    def _backend(self) -> str:
+        """The backend with its address among its options."""
+        if self.address is None:
+            return self.backend
+        name, colon, options = self.backend.partition(":")
+        if name != _RAY:
+            raise InputError(f"--address: '{self.address}' given for the backend '{name}'; it goes with --backend ray")
+        return f"{name}:address={self.address}{',' if colon else ''}{options}"
 
 
 class _Server(ServiceServer):

@@ -3,8 +3,8 @@
     fairway up --backend ray --address auto
 
 Every node runs the agent of `fairway.live.local`, and here is one `LocalBackend` for each, over the sockets of the
-bridge (`bridge`). This file brings them together: it gives each command to the node that it is about, numbers
-accelerators over all nodes, keeps a job from running on two nodes at once, and merges what the nodes say.
+bridge (`bridge`). This file brings them together: it follows which nodes there are and merges what they say; which of
+them a command is about is in `dispatch`.
 
 A node that Ray counts as lost may still run: a cut in the network looks the same. Its runs are given up, and begin anew
 elsewhere, only after `fence_seconds`. By then its raylet, which cannot reach the head either, has ended (Ray's default
@@ -16,28 +16,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from fairway.back_off import BackOff
 from fairway.errors import InputError
-from fairway.live.backend.accelerators import Accelerator
-from fairway.live.backend.answers import BackendGoneError, CommandAnswer, Refusal, RefusedError, SupersededError
+from fairway.extras import require
+from fairway.live.backend.answers import BackendGoneError, CommandAnswer, SupersededError
 from fairway.live.backend.commands import (
-    EndRun,
-    ExtendLeases,
-    ForgetRun,
-    HandOverRun,
     JobProgram,
-    RetireJob,
     RunCommand,
-    StartRun,
 )
 from fairway.live.backend.logs import LogBlock
-from fairway.live.backend.placement import placed
 from fairway.live.backend.registry import MakeBackend
 from fairway.live.backend.reports import (
     AcceleratorsChanged,
@@ -47,13 +41,13 @@ from fairway.live.backend.reports import (
     RunEnded,
     Superseded,
 )
-from fairway.live.backend.status import BackendStatus, RunState, RunStatus
+from fairway.live.backend.status import BackendStatus
 from fairway.live.local.backend import LocalBackend
+from fairway.live.ray.address import refuse_old_ray
 from fairway.live.ray.bridge_client import BridgeGoneError, BridgeProcess, NodeAccess, NodesThere, NodeThere
+from fairway.live.ray.dispatch import Dispatch
 from fairway.live.ray.log_parts import LogParts
 from fairway.live.ray.node_link import NodeLink
-from fairway.live.ray.numbering import Numbering
-from fairway.live.ray.waiting_runs import WaitingRuns
 
 _BACK_OFF = BackOff(0.5, 15.0)
 _FIRST_SECONDS = 40.0
@@ -84,14 +78,14 @@ class RayBackend:
                 "emulate: given for a Ray cluster, whose nodes say by their labels what they have; "
                 "ray start … --labels ray.io/accelerator-type=V100,fairway.io/accelerators=2"
             )
+        require("ray")
+        refuse_old_ray(version("ray"))
         self._directory, self._time_scale, self._fence_seconds = directory, time_scale, fence_seconds
         self._address, self._namespace, self._node_directory = address, namespace, node_directory
-        self._numbering, self._parts = Numbering(), LogParts(directory / "log-parts")
-        self._waiting = WaitingRuns(self._say)
-        self._links: dict[str, NodeLink] = {}
+        self._parts = LogParts(directory / "log-parts")
+        self._dispatch = Dispatch(report=self._say, move_log=self._move_log, do=self._do)
+        self._links = self._dispatch.links
         self._problems: dict[str, str] = {}
-        self._newest: dict[str, int] = {}
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._bridge: BridgeProcess | None = None
         self._report: Callable[[BackendReport], None] | None = None
         self._epoch = 0
@@ -188,11 +182,12 @@ class RayBackend:
         for node in there.nodes:
             link = self._links.setdefault(node.name, NodeLink(node.name))
             link.gone_since = None
+            link.checkpoints = self._directory / "checkpoints" if node.shares else None
             if link.task is None or link.task.done():
                 link.heard.clear()
                 link.task = self._do(self._keep(bridge, link, node))
         if changed and self._connected:
-            self._say(AcceleratorsChanged(self._accelerators()))
+            self._say(AcceleratorsChanged(self._dispatch.accelerators()))
 
     async def _keep(self, bridge: BridgeProcess, link: NodeLink, node: NodeThere) -> None:
         """Keep in touch with the agent of one node."""
@@ -212,8 +207,7 @@ class RayBackend:
         match report:
             case Connected():
                 link.status, link.connected = report.status, True
-                for run in report.status.runs:
-                    self._newest[run.job] = max(self._newest.get(run.job, 0), run.lease)
+                self._dispatch.saw(report.status.runs)
                 link.heard.set()
                 if self._connected:
                     self._tell_all()
@@ -228,12 +222,12 @@ class RayBackend:
                     self._do(self._bridge.stop())  # which ends what follows it
             case AcceleratorsChanged():
                 link.status = replace(link.status, accelerators=report.accelerators)
-                self._say(AcceleratorsChanged(self._accelerators()))
+                self._say(AcceleratorsChanged(self._dispatch.accelerators()))
             case _:
                 link.take_in(report)
                 self._say(report)
                 if isinstance(report, RunEnded):
-                    self._release(report)
+                    self._dispatch.release(report)
 
     async def _give_up(self, link: NodeLink) -> None:
         """Wait until nothing of a node that is gone can run any more; then its runs are lost."""
@@ -243,7 +237,7 @@ class RayBackend:
             return
         for end in link.lost(time.time()):
             self._say(end)
-            self._release(end)
+            self._dispatch.release(end)
 
     async def _let_go(self) -> None:
         """End the connections to all agents; what waits for a fence waits on."""
@@ -252,7 +246,7 @@ class RayBackend:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _do(self, work) -> asyncio.Task[None]:  # type: ignore[no-untyped-def]
+    def _do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -261,180 +255,9 @@ class RayBackend:
     # Commands
 
     async def give(self, command: RunCommand) -> CommandAnswer:
-        """Give a command to the node that it is about; those about one job one after the other."""
+        """Give a command to the node that it is about."""
         self._refuse_if_away()
-        if isinstance(command, ExtendLeases):
-            return await self._extend(command)
-        async with self._locks[command.job]:
-            match command:
-                case StartRun():
-                    return await self._start(command)
-                case EndRun():
-                    return await self._end(command)
-                case HandOverRun():
-                    return await self._hand_over(command)
-                case ForgetRun():
-                    return await self._forget(command)
-                case RetireJob():
-                    answer = await self._retire(command)
-        self._locks.pop(command.job, None)
-        return answer
-
-    async def _start(self, command: StartRun) -> CommandAnswer:
-        job, lease = command.job, command.lease
-        if (waits := self._waiting.get(lease, job)) is not None:
-            return CommandAnswer("known", waits.status)
-        if (link := self._holding(lease, job)) is not None:
-            return await self._passed(link, self._at(command))
-        if lease <= self._newest.get(job, 0):
-            return CommandAnswer("stale", newest=self._newest[job])
-        accelerators = self._placed(command)
-        link = self._links[str(accelerators[0].node)]
-        if not link.connected:
-            raise RefusedError(Refusal.CANNOT_PLACE, f"node {link.name} cannot be reached: {link.why}")
-        older = [run for other in self._links.values() if other is not link for run in other.active(job)]
-        if any(run.state not in {RunState.ENDING, RunState.WAITING} for run in older):
-            message = f"job '{job}' runs under lease {older[0].lease} and was not asked to end; end it first"
-            raise RefusedError(Refusal.BUSY, message)
-        if older:
-            self._newest[job] = lease
-            return CommandAnswer("accepted", self._waiting.add(command, emulated=accelerators[0].emulated).status)
-        return await self._begin(link, command)
-
-    async def _begin(self, link: NodeLink, command: StartRun) -> CommandAnswer:
-        """Start a run on its node."""
-        for rank in range(len(command.workers)):
-            if self._parts.last_node(command.job, rank) != link.name:
-                await asyncio.to_thread(self._move_log, command.job, rank, link.name)
-        try:
-            answer = await self._passed(link, self._at(command))
-        except BackendGoneError:  # whether it has started is seen when the node is there again, or is given up
-            run = RunStatus(command.lease, command.job, command.accelerator, self._at(command).workers,
-                            RunState.STARTING, command.attempt, accepted=time.time())  # fmt: skip
-            link.put(run)
-            answer = CommandAnswer("accepted", self._numbering.run(link.name, run))
-        self._newest[command.job] = max(self._newest.get(command.job, 0), command.lease)
-        return answer
-
-    async def _end(self, command: EndRun) -> CommandAnswer:
-        if self._waiting.get(command.lease, command.job) is not None:
-            return CommandAnswer("accepted", self._waiting.end(command).status)
-        return await self._to_holder(command, command.lease)
-
-    async def _hand_over(self, command: HandOverRun) -> CommandAnswer:
-        if (waits := self._waiting.get(command.lease, command.job)) is not None:
-            return CommandAnswer("known", waits.status)
-        if self._waiting.get(command.old, command.job) is not None:
-            self._newest[command.job] = command.lease
-            return CommandAnswer("accepted", self._waiting.hand_over(command).status)
-        known = self._holding(command.lease, command.job)
-        answer = await self._to_holder(command, command.lease if known is not None else command.old)
-        if answer.result == "accepted":
-            self._newest[command.job] = max(self._newest.get(command.job, 0), command.lease)
-        return answer
-
-    async def _to_holder(self, command: EndRun | HandOverRun, lease: int) -> CommandAnswer:
-        """Pass a command on to the node that has the run; one that is away is asked when it is there again."""
-        link = self._holding(lease, command.job)
-        if link is None:
-            return CommandAnswer("stale", newest=self._newest.get(command.job, 0))
-        try:
-            if link.connected:
-                return await self._passed(link, command)
-        except BackendGoneError:
-            pass
-        run = link.find(lease, command.job)
-        assert run is not None
-        if isinstance(command, EndRun) and run.state is not RunState.ENDED:
-            run = replace(run, state=RunState.ENDING)
-            link.put(run)
-        return CommandAnswer("accepted", self._numbering.run(link.name, run))
-
-    async def _forget(self, command: ForgetRun) -> CommandAnswer:
-        if self._waiting.get(command.lease, command.job) is not None:
-            self._waiting.forget(command.lease, command.job)
-            return CommandAnswer("accepted")
-        link = self._holding(command.lease, command.job)
-        if link is None:
-            return CommandAnswer("known")
-        answer = CommandAnswer("accepted")
-        if link.connected:
-            with suppress(BackendGoneError):
-                answer = await self._passed(link, command)
-        link.forget(command.lease, command.job)
-        if link.gone_since is not None and not link.active():
-            link.retire(command.job)  # should the node come back, its agent says what it knows
-        return answer
-
-    async def _retire(self, command: RetireJob) -> CommandAnswer:
-        for link in [link for link in self._links.values() if link.knows(command.job)]:
-            with suppress(BackendGoneError):
-                if link.connected:
-                    await self._passed(link, command)
-            link.retire(command.job)
-        self._waiting.retire(command.job)
-        self._newest.pop(command.job, None)
-        return CommandAnswer("accepted")
-
-    async def _extend(self, command: ExtendLeases) -> CommandAnswer:
-        links = [link for link in self._links.values() if link.connected]
-        answers = await asyncio.gather(*(self._passed(link, command) for link in links), return_exceptions=True)
-        leases = set(self._waiting.extend(command))
-        for answer in answers:
-            if isinstance(answer, CommandAnswer):
-                leases.update(answer.leases)
-            elif not isinstance(answer, BackendGoneError):
-                raise answer
-        return CommandAnswer("accepted", leases=tuple(sorted(leases)))
-
-    async def _passed(self, link: NodeLink, command: RunCommand) -> CommandAnswer:
-        """Have a node carry out a command that has its own numbers."""
-        if link.backend is None:
-            raise BackendGoneError(f"node {link.name} cannot be reached")
-        answer = await link.backend.give(command)
-        if answer.run is None:
-            return answer
-        old = (command.old, command.job) if isinstance(command, HandOverRun) else None
-        link.put(answer.run, instead_of=old)
-        return replace(answer, run=self._numbering.run(link.name, answer.run))
-
-    def _release(self, end: RunEnded) -> None:
-        """A run has ended, for which another of the same job may wait."""
-        others = [link for link in self._links.values() if link.active(end.job)]
-        if others:
-            return
-        for command in self._waiting.released(end.job, end.outcome):
-            self._do(self._begin_later(command))
-
-    async def _begin_later(self, command: StartRun) -> None:
-        async with self._locks[command.job]:
-            try:
-                accelerators = self._placed(command)
-                await self._begin(self._links[str(accelerators[0].node)], command)
-            except (RefusedError, SupersededError, BackendGoneError) as error:
-                waits = self._waiting.add(command, emulated=True)
-                _LOG.warning("job %s, lease %d is not started: %s", command.job, command.lease, error)
-                self._waiting.end(EndRun(waits.command.lease, waits.command.job))
-
-    def _placed(self, command: StartRun) -> list[Accelerator]:
-        there = {(one.type, one.number): one for one in self._accelerators()}
-        try:
-            accelerators = placed(command, there)
-        except InputError as error:
-            raise RefusedError(Refusal.BAD_INPUT, str(error)) from None
-        nodes = sorted({str(one.node) for one in accelerators})
-        if len(nodes) > 1:
-            message = f"its accelerators are on the nodes {', '.join(nodes)}; the ranks of a job run on one node"
-            raise RefusedError(Refusal.CANNOT_PLACE, message)
-        return accelerators
-
-    def _at(self, command: StartRun) -> StartRun:
-        """The same command with the numbers of its node."""
-        places = [self._numbering.place(command.accelerator, number) for number in command.workers]
-        return replace(command, workers=tuple(place[1] for place in places if place is not None))
-
-    def _holding(self, lease: int, job: str) -> NodeLink | None:
-        return next((link for link in self._links.values() if link.find(lease, job) is not None), None)
+        return await self._dispatch.give(command)
 
     # Looking
 
@@ -476,6 +299,9 @@ class RayBackend:
         return None
 
     def _move_log(self, job: str, rank: int, node: str) -> None:
+        if self._parts.last_node(job, rank) == node:
+            return
+
         def size_at(where: str) -> int | None:
             block = self._read(job, rank, where, 0, 0)
             return None if block is None else block.size
@@ -499,26 +325,24 @@ class RayBackend:
         if not self._connected or self._bridge is None:
             raise BackendGoneError("Ray cannot be reached")
 
-    def _accelerators(self) -> tuple[Accelerator, ...]:
-        return tuple(
-            one
-            for link in self._links.values()
-            if link.gone_since is None
-            for one in self._numbering.accelerators(link.name, link.status.accelerators)
-        )
-
     def _merged(self) -> BackendStatus:
         links = list(self._links.values())
-        runs = [self._numbering.run(link.name, run) for link in links for run in link.status.runs]
+        runs = [self._dispatch.numbering.run(link.name, run) for link in links for run in link.status.runs]
         said = dict.fromkeys(caveat for link in links for caveat in link.status.caveats)
+        apart = sorted(link.name for link in links if link.checkpoints is None)
+        if apart:
+            said[
+                f"{self._directory} is not found at this path by the nodes {', '.join(apart)}: a job that names no "
+                "directory for its checkpoints begins anew when it moves there"
+            ] = None
         unused = [f"node {name} is not used: {why}" for name, why in sorted(self._problems.items())]
         return BackendStatus(
             instance=" ".join(f"{link.name}:{link.status.instance}" for link in links if link.gone_since is None),
             epoch=max([self._epoch, *(link.status.epoch for link in links)]),
-            accelerators=self._accelerators(),
-            runs=(*runs, *self._waiting.statuses()),
+            accelerators=self._dispatch.accelerators(),
+            runs=(*runs, *self._dispatch.waiting.statuses()),
             former=tuple(sorted({job for link in links for job in link.status.former})),
-            last_lease=max([0, *(link.status.last_lease for link in links), *self._newest.values()]),
+            last_lease=max([0, *(link.status.last_lease for link in links), *self._dispatch.newest.values()]),
             draining=bool(links) and all(link.status.draining for link in links),
             caveats=(*said, *unused),
         )

@@ -18,6 +18,7 @@ import base64
 import json
 import logging
 import os
+import secrets
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -63,6 +64,7 @@ class Bridge:
     def __init__(self, options: BridgeOptions) -> None:
         self._options = options
         self._directory = Path(options.directory)
+        self._probe, self._probe_content = self._directory / "probe", secrets.token_hex(16)
         self._nodes: dict[str, _Node] = {}
         self._names: dict[str, str] = {}
         self._problems: dict[str, str] = {}
@@ -76,6 +78,7 @@ class Bridge:
         """Until told to end."""
         control = self._directory / "bridge"
         control.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._probe.write_text(self._probe_content, encoding="utf-8")
         rows: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
         self._clear_up(rows)
         refuse_no_accelerators(self._options.address, living(rows))
@@ -171,6 +174,7 @@ class Bridge:
             "address": node.address,
             "emulate": node.emulated(said["found"]),
             "directory": said["directory"],
+            "shares": await asyncio.wait_for(actor.sees.remote(str(self._probe), self._probe_content), _CALL_SECONDS),
         }
         one.server = await asyncio.start_unix_server(
             lambda reader, writer: self._relay(one, reader, writer), sock=listening_socket(directory)

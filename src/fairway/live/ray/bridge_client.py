@@ -32,12 +32,16 @@ class BridgeGoneError(FairwayError):
 
 @dataclass(frozen=True, slots=True)
 class NodeThere:
-    """A node that can be used: its name, what its agent is to emulate, and where that keeps its files there."""
+    """A node that can be used: its name, what its agent is to emulate, and where that keeps its files there.
+
+    It `shares` the controller's directory if it finds it at the same path.
+    """
 
     name: str
     address: str
     emulate: str | None
     directory: str
+    shares: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,8 @@ class BridgeProcess:
         own.mkdir(mode=0o700, parents=True, exist_ok=True)
         options = {"address": address, "namespace": namespace, "node_directory": node_directory}
         text = json.dumps({**options, "directory": str(own)})
-        with os.fdopen(os.open(directory / "bridge.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
+        path = directory / "bridge.log"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "fairway.live.ray.bridge", text],
                 stdin=subprocess.PIPE,
@@ -74,7 +79,9 @@ class BridgeProcess:
         assert process.stdout is not None
         try:
             line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), _START_SECONDS)
-            said = json.loads(line) if line else {"ok": False, "error": f"the bridge to Ray has ended; {log.name}"}
+            said = (
+                json.loads(line) if line else {"ok": False, "error": f"address: Ray at {address}: {_last_line(path)}"}
+            )
         except TimeoutError:
             said = {"ok": False, "error": f"address: Ray at {address} does not answer within {_START_SECONDS:g} s"}
         except BaseException:
@@ -175,3 +182,8 @@ class NodeAccess(AgentProcesses):
         """Wait until it has let go of its directory there."""
         with suppress(BridgeGoneError):
             await self._bridge.ask("wait", node=self._node)
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"its client has ended without a word; see {path}"

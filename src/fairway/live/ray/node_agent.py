@@ -55,6 +55,13 @@ class NodeAgent:
             "hostname": socket.gethostname(),
         }
 
+    async def sees(self, path: str, content: str) -> bool:
+        """Whether a file of the controller's machine is here, too: both have that directory in common."""
+        try:
+            return await asyncio.to_thread(Path(path).read_text, "utf-8") == content
+        except (OSError, ValueError):
+            return False
+
     async def start(self, emulate: str | None, time_scale: float) -> str | None:
         """Start the agent program of this node; what is wrong, if it does not start."""
         async with self._starting:

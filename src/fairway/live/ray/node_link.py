@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from fairway.live.backend.reports import CheckpointSaved, RunEnded, RunProgressed, RunReport, RunStarted
 from fairway.live.backend.status import BackendStatus, OutcomeKind, RunOutcome, RunState, RunStatus
@@ -19,7 +20,8 @@ _NOTHING = BackendStatus("", 0, ())
 class NodeLink:
     """One node. `status` is what its agent last said, with the numbers of the node; `since` when it was last missed.
 
-    `heard` is set once its agent has answered, or has failed to. `why` says why it cannot be reached.
+    `checkpoints` is where jobs save that name no directory: one that all nodes have in common, or None for one of the
+    node. `heard` is set once its agent has answered, or has failed to. `why` says why it cannot be reached.
     """
 
     name: str
@@ -29,6 +31,7 @@ class NodeLink:
     connected: bool = False
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     gone_since: float | None = None
+    checkpoints: Path | None = None
     why: str = "it has not answered yet"
 
     def find(self, lease: int, job: str) -> RunStatus | None:

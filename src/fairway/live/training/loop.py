@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from fairway.back_off import BackOff
-from fairway.errors import FairwayError
+from fairway.errors import FairwayError, InputError
 from fairway.fault_points import reached
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.answers import BackendGoneError, RefusedError, SupersededError
@@ -375,6 +375,8 @@ class Work:
                 await self._backend.run(self._epoch, self._report)
                 return
             except Exception as error:
+                if isinstance(error, InputError) and self._status is None:
+                    raise  # such as an address at which nothing is: it does not help to try again
                 _LOG.exception("the backend failed; it is tried again")
                 self._report(Disconnected(str(error)))
                 await asyncio.sleep(_BACK_OFF.seconds(1))
