@@ -102,19 +102,19 @@ def test_a_type_that_no_node_has_and_a_directory_that_no_node_sees_are_refused(l
 def test_a_job_of_a_killed_node_goes_on_elsewhere_from_its_checkpoint(
     live: Installation, cluster: RayCluster, tmp_path: Path
 ) -> None:
-    jobs = [counting(live, tmp_path, name, 400, 0.02) for name in ("one", "two")]
+    jobs = [counting(live, tmp_path, name, 250, 0.02) for name in ("one", "two")]
     until(lambda: all(nodes_of(cluster, job) for job in jobs), "for both jobs to run")
-    until(lambda: all(len(steps_of(tmp_path / name)) > 100 for name in ("one", "two")), "for checkpoints")
+    until(lambda: all(len(steps_of(tmp_path / name)) > 80 for name in ("one", "two")), "for checkpoints")
     moved = next(job for job in jobs if nodes_of(cluster, job) == ["b"])
     trace = tmp_path / ("one", "two")[jobs.index(moved)]
     cluster.kill("b")
     reached = steps_of(trace)[-1]
     for job in jobs:
         until(lambda job=job: live.state_of(job) == "succeeded", f"for {job} to end")
-        assert f"the sum is {sum(range(400))}" in live.printed("logs", job)
+        assert f"the sum is {sum(range(250))}" in live.printed("logs", job)
     steps = steps_of(trace)
     again = next(step for before, step in pairwise(steps) if step <= before)
-    assert 0 < reached - again <= 200, "no more than what was done since the last checkpoint is done again"
+    assert 0 < reached - again <= 150, "no more than what was done since the last checkpoint is done again"
     cluster.start("b", V100 + "b")
     assert nodes_of(cluster, counting_on_both(live, cluster, tmp_path)) == []
 
@@ -129,7 +129,7 @@ def counting_on_both(live: Installation, cluster: RayCluster, tmp_path: Path) ->
 
 
 def test_a_controller_that_was_killed_adopts_what_runs(live: Installation, cluster: RayCluster, tmp_path: Path) -> None:
-    job = counting(live, tmp_path, "adopted", 600, 0.02)
+    job = counting(live, tmp_path, "adopted", 300, 0.02)
     until(lambda: len(steps_of(tmp_path / "adopted")) > 20, "for it to run")
     live.end(signal.SIGKILL)
     (live.home / "address").unlink()
@@ -137,7 +137,7 @@ def test_a_controller_that_was_killed_adopts_what_runs(live: Installation, clust
     live.up()
     until(lambda: len(steps_of(tmp_path / "adopted")) > before, "for it to go on")
     until(lambda: live.state_of(job) == "succeeded", "for it to end")
-    assert steps_of(tmp_path / "adopted") == list(range(600)), "it was never started again"
+    assert steps_of(tmp_path / "adopted") == list(range(300)), "it was never started again"
 
 
 def test_nothing_of_a_job_is_left_where_ray_has_ended(live: Installation, cluster: RayCluster, tmp_path: Path) -> None:

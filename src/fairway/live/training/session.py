@@ -234,7 +234,11 @@ class Session:
     def _start_document(self, options: EngineOptions, now: float, events: Sequence[Event]) -> dict[str, Any]:
         """All that an engine is made from, so that it can be made again, and the events that brought it to now."""
         return {
-            "cluster": {"workers": dict(self.cluster.workers), "prices": dict(self.cluster.prices)},
+            "cluster": {
+                "workers": dict(self.cluster.workers),
+                "prices": dict(self.cluster.prices),
+                "workers_per_node": dict(self.cluster.workers_per_node),
+            },
             "policy": self._around.settings.policy,
             "options": {
                 "round_seconds": options.round_seconds,
