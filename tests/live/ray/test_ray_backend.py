@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks._ray_cluster import RayCluster
 from fairway.live.backend.check import check_backend
 from fairway.live.ray.backend import RayBackend
-from tests.live.ray.cluster import RayCluster
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")
 

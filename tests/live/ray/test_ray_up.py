@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks._ray_cluster import RayCluster
 from tests.cli.installation import Installation, until
-from tests.live.ray.cluster import RayCluster
 from tests.live.training.jobs import COUNTING
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")

@@ -1,7 +1,7 @@
-"""A Ray cluster for tests: several nodes on this machine, each as if it were one of its own that can be killed.
+"""A Ray cluster for tests and benchmarks: several nodes on this machine, each as if it were a machine to be killed.
 
 Nothing is shared with other clusters of the machine: ports are free ones, files and the token are in a directory of the
-test. Whatever a node starts, Ray's processes, agents and jobs, carries the node's mark in its environment. By it, and
+user. Whatever a node starts, Ray's processes, agents and jobs, carries the node's mark in its environment. By it, and
 never by a name, processes are found and killed. Ray itself is not imported here: it changes the process that does so.
 """
 
@@ -82,6 +82,8 @@ class RayCluster:
         command += ["--num-cpus=1", "--num-gpus=0", f"--object-store-memory={80 * 10**6}"]
         command += ["--min-worker-port=0", "--max-worker-port=0", "--include-log-monitor=false"]
         command += [f"--labels={labels}"]
+        if head:  # of a head that was killed; Ray takes the nodes that it has left for signs that it still runs
+            (self._directory / "r" / "ray_current_cluster").unlink(missing_ok=True)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         environment |= {
             **self.environment,
