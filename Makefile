@@ -77,8 +77,9 @@ tables: $(READY)  ## write the tables of the documentation that say what the fie
 bench: $(READY)  ## run every benchmark against its peer, one JSON document each
 	@set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name --json -; done
 
-soak: $(READY)  ## simulate a million faults of the live system, and check what it promises (FAULTS=1000000 SEED=0)
+soak: $(READY)  ## simulate a million faults of the live system, and run the tests that take minutes (FAULTS=1000000 SEED=0)
 	$(BIN)/python -m fairway.simtest --component all --seed $(or $(SEED),0) --faults $(or $(FAULTS),1000000) --jobs 2
+	$(BIN)/pytest -m soak
 
 mutants: $(READY)  ## change one operator at a time and see whether a test notices (SEED=1 COUNT=50 PATHS=src/fairway/store)
 	$(BIN)/python -m tests.mutants $(or $(PATHS),src/fairway/store) --count $(or $(COUNT),50) --seed $(or $(SEED),0)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.errors import InputError
 from fairway.live.ray.nodes import RayNode, living, named, refuse_no_accelerators
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def row(
@@ -88,3 +92,17 @@ def test_any_label_makes_a_name_of_a_directory(label: str) -> None:
     assert "/" not in name
     assert name.isascii()
     assert len(name) <= 100
+
+
+def test_the_workers_of_the_example_for_kubernetes_are_nodes_with_accelerators() -> None:
+    text = (ROOT / "examples/kuberay/fairway.yaml").read_text(encoding="utf-8")
+    _, cluster = yaml.safe_load_all(text)
+    found = {}
+    for group in cluster["spec"]["workerGroupSpecs"]:
+        (container,) = group["template"]["spec"]["containers"]
+        labels = dict(label.split("=") for label in group["rayStartParams"]["labels"].split(","))
+        gpus = float(container["resources"]["limits"].get("nvidia.com/gpu", 0))
+        node = RayNode.of(row(labels=labels, gpus=gpus))
+        assert node.problem is None
+        found[group["groupName"]] = (node.type, node.count, node.emulated(int(gpus)))
+    assert found == {"a100": ("a100", 4, None), "emulated": ("k80", 2, "k80=2")}

@@ -193,7 +193,7 @@ async def commands_may_come_twice(trial: Trial) -> None:
     await trial.give(EndRun(run.lease, run.job, save=False))
     again = await trial.backend.give(EndRun(run.lease, run.job, save=False))
     if again.result not in {"accepted", "known"}:  # known, if it has ended by then
-        trial.fail(f"a command to end a run that came twice was answered by '{again.result}'")
+        trial.fail(f"a second command to end a run was answered by '{again.result}', expected 'accepted' or 'known'")
     await trial.ended(run)
     await trial.give(EndRun(run.lease, run.job, save=False), "known")
     await trial.give(run, "known")

@@ -42,6 +42,7 @@ from fairway.live.backend.reports import (
     Superseded,
 )
 from fairway.live.backend.status import BackendStatus
+from fairway.live.durable_file import read_json, write_json
 from fairway.live.local.backend import LocalBackend
 from fairway.live.ray.address import refuse_old_ray
 from fairway.live.ray.bridge_client import BridgeGoneError, BridgeProcess, NodeAccess, NodesThere, NodeThere
@@ -52,6 +53,8 @@ from fairway.live.ray.node_link import NodeLink
 _BACK_OFF = BackOff(0.5, 15.0)
 _FIRST_SECONDS = 40.0
 """How long the first report waits for the agents of all nodes; those that come later come as nodes that join."""
+
+_LOOK_SECONDS = 0.2
 
 _LOG = logging.getLogger(__name__)
 
@@ -98,6 +101,13 @@ class RayBackend:
     async def run(self, epoch: int, report: Callable[[BackendReport], None]) -> None:
         """Keep a bridge, and through it the agents of all nodes."""
         self._epoch, self._report = epoch, report
+        try:
+            await self._stay(report)
+        finally:
+            for task in list(self._tasks):
+                task.cancel()
+
+    async def _stay(self, report: Callable[[BackendReport], None]) -> None:
         failures = 0
         while not self._closed:
             try:
@@ -130,20 +140,34 @@ class RayBackend:
     async def _follow(self, bridge: BridgeProcess) -> None:
         """Follow the nodes of a bridge until it ends."""
         first: asyncio.Task[None] | None = None
-        async for there in bridge.nodes():
-            self._take_nodes(bridge, there)
-            if self._superseded is not None:
-                return
-            if first is None:
-                first = self._do(self._first_contact())
+        try:
+            async for there in bridge.nodes():
+                self._take_nodes(bridge, there)
+                if self._superseded is not None:
+                    return
+                if first is None:
+                    first = self._do(self._first_contact())
+        finally:
+            if first is not None:
+                first.cancel()
 
     async def _first_contact(self) -> None:
-        """Report the first status once every node has been heard of, or has had its time."""
-        waits = [asyncio.create_task(link.heard.wait()) for link in self._links.values()]
-        if waits:
-            _, late = await asyncio.wait(waits, timeout=_FIRST_SECONDS)
-            for one in late:
-                one.cancel()
+        """Report the first status once every node has been heard of, or has had its time.
+
+        A run of a node that is not there would count as lost. So nodes that a controller of before had are waited for,
+        until nothing of them can run any more; this one cannot know since when they are gone.
+        """
+        missing = sorted(self._remembered() - self._links.keys())
+        if missing and not self._was_there:
+            _LOG.warning(
+                "nodes %s are gone since before; waiting %g s for them", ", ".join(missing), self._fence_seconds
+            )
+            deadline = time.monotonic() + self._fence_seconds
+            while self._remembered() - self._links.keys() and time.monotonic() < deadline:
+                await asyncio.sleep(_LOOK_SECONDS)
+        with suppress(TimeoutError):
+            heard = asyncio.gather(*(link.heard.wait() for link in self._links.values()))
+            await asyncio.wait_for(heard, _FIRST_SECONDS)
         self._connected = True
         if any(link.connected for link in self._links.values()):
             self._tell_all()
@@ -151,8 +175,18 @@ class RayBackend:
             why = "; ".join([f"{link.name}: {link.why}" for link in self._links.values()] or ["no node can be used"])
             self._say(Disconnected(f"no agent answers: {why}"))
 
+    def _remembered(self) -> set[str]:
+        """The nodes whose jobs are not given up, as the last controller wrote them down."""
+        return set((read_json(self._directory / "nodes.json") or {}).get("nodes", ()))
+
+    def _remember(self) -> None:
+        names = {name for name, link in self._links.items() if link.gone_since is None or link.active()}
+        if names != self._remembered():
+            write_json(self._directory / "nodes.json", {"nodes": sorted(names)}, durable=False)
+
     def _tell_all(self) -> None:
         self._was_there = True
+        self._remember()
         self._say(Connected(self._merged()))
 
     def _say(self, report: BackendReport) -> None:
@@ -238,6 +272,7 @@ class RayBackend:
         for end in link.lost(time.time()):
             self._say(end)
             self._dispatch.release(end)
+        self._remember()
 
     async def _let_go(self) -> None:
         """End the connections to all agents; what waits for a fence waits on."""
@@ -311,6 +346,8 @@ class RayBackend:
     async def shut_down(self) -> None:
         """Let the agents and their actors end."""
         self._closed = True
+        if self._was_there and not any(link.active() for link in self._links.values()):
+            write_json(self._directory / "nodes.json", {"nodes": []}, durable=False)
         bridge = self._bridge
         backends = [link.backend for link in self._links.values() if link.backend is not None]
         await asyncio.gather(*(backend.shut_down() for backend in backends), return_exceptions=True)

@@ -38,7 +38,8 @@ _LOG = logging.getLogger(__name__)
 
 _FLUSH_SECONDS = 1.0
 _TRIM_SECONDS = 60.0
-_FIRST_CONTACT_SECONDS = 60.0
+_FIRST_CONTACT_SECONDS = 120.0
+"""A backend of many machines may have to wait for a minute until what it has lost is certain to have ended."""
 _MOST_AT_ONCE = 64
 """Commands that are given before the first of them is answered."""
 
