@@ -7,11 +7,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from fairway.live.serving.local.channel import Channel, connect
 from fairway.live.serving.local.serving_directory import ServingDirectory
 from fairway.live.serving.local.shared_file import make_file, mapped
 from fairway.live.serving.local.shared_memory import SharedMemoryValues, clear_after_clients
 from fairway.live.serving.local.shared_table import SharedTable
+from fairway.live.serving.local.unix_socket import connect
 from fairway.live.serving.local.unix_transport import UnixTransport
 from fairway.live.serving.local.worker_pool import ProcessPool
 from fairway.live.serving.runtime.background_thread import BackgroundThread
@@ -19,6 +19,7 @@ from fairway.live.serving.seams.message_board import MessageBoard, MessageMarks
 from fairway.live.serving.seams.run_record import RunRecord
 from fairway.live.serving.seams.state_board import RowMarks, RowTable, SharedBoard, SharedMarks, StateBoard
 from fairway.live.serving.seams.transport import Message, Transport
+from fairway.live.serving.sockets.channel import Channel
 from fairway.live.serving.supervise.environment import stage_environment
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.place.arrays import BoolArray

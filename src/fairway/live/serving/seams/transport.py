@@ -70,7 +70,10 @@ class Transport(Protocol):
 
 
 class Line(Protocol):
-    """A connection of a client or of the supervisor to one worker."""
+    """A connection of a client or of the supervisor to one worker, which has to look for what comes over it.
+
+    The two ends may have to agree on something before the first message goes out: that takes `receive`, too.
+    """
 
     @property
     def unwritten(self) -> bool:

@@ -1,0 +1,51 @@
+"""The seams of one node among several, for the processes on it: its workers, and its clients.
+
+The rows of all workers are in the shared memory of each node: a node's own workers write theirs there, and its keeper
+brings those of the others (`node_keeper`). Who starts processes, and on which node, is another matter: `ray` has it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+
+from fairway.live.durable_file import write_json
+from fairway.live.serving.local.backend import LocalBackend
+from fairway.live.serving.nodes.carried_values import Carriage, NodeValues
+from fairway.live.serving.nodes.node_place import NodePlace, address_book
+from fairway.live.serving.nodes.node_transport import Callers, NodeTransport
+from fairway.live.serving.sockets.channel import Channel
+from fairway.live.serving.supervise.settings import ServingSettings
+
+
+class NodesBackend(LocalBackend):
+    """What the processes on one node have."""
+
+    def __init__(self, settings: ServingSettings) -> None:
+        super().__init__(settings)
+        self._place = place = NodePlace.read(settings.directory)
+        self._book = address_book(settings.directory)
+        self._pickled = Carriage(settings.memory_directory).pickled
+        self._callers = Callers(settings.socket, self._book, place.credentials, self._pickled)
+        if place.clock_seconds:
+            self.now = lambda: time.monotonic() + place.clock_seconds
+
+    def transport(self, number: int) -> NodeTransport:
+        """The sockets of a worker."""
+        place, announce = self._place, partial(self._announce, number)
+        socket_of = self._settings.socket
+        return NodeTransport(number, socket_of, place.host, place.credentials, self._callers, self._pickled, announce)
+
+    def connect(self, number: int) -> Channel:
+        """A connection to a worker, wherever it is."""
+        return self._callers.call(number)
+
+    def values(self, owner: str) -> NodeValues:
+        """Files in this node's directory in memory, whose bytes travel with messages to other nodes."""
+        return NodeValues(self._settings.memory_directory, owner)
+
+    def _announce(self, number: int, port: int) -> None:
+        """Tell this node's keeper at which port a process listens."""
+        path = self._settings.directory / f"{self._settings.name_of(number)}.port"
+        write_json(path, {"port": port, "pid": os.getpid()}, durable=False)
