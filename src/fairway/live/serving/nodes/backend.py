@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from functools import partial
+from pathlib import Path
 
 from fairway.live.durable_file import write_json
 from fairway.live.serving.local.backend import LocalBackend
@@ -17,6 +18,9 @@ from fairway.live.serving.nodes.node_place import NodePlace, address_book
 from fairway.live.serving.nodes.node_transport import Callers, NodeTransport
 from fairway.live.serving.sockets.channel import Channel
 from fairway.live.serving.supervise.settings import ServingSettings
+
+EPOCH = "FAIRWAY_EPOCH"
+"""The variable that says to a process which of its lives it is."""
 
 
 class NodesBackend(LocalBackend):
@@ -47,5 +51,10 @@ class NodesBackend(LocalBackend):
 
     def _announce(self, number: int, port: int) -> None:
         """Tell this node's keeper at which port a process listens."""
-        path = self._settings.directory / f"{self._settings.name_of(number)}.port"
-        write_json(path, {"port": port, "pid": os.getpid()}, durable=False)
+        epoch = int(os.environ.get(EPOCH, "0"))
+        write_json(port_file(self._settings, number), {"port": port, "pid": os.getpid(), "epoch": epoch}, durable=False)
+
+
+def port_file(settings: ServingSettings, number: int) -> Path:
+    """Where a process says at which port it listens."""
+    return settings.directory / f"{settings.name_of(number)}.port"
