@@ -43,7 +43,7 @@ def keep(node: int, workers: int, directory: Path) -> None:
     NodePlace(str(node), _host(node), _SECRET).write(directory)
     settings = ServingSettings("rows", directory, directory, workers=workers, has_planner=False)
     transport = NodesBackend(settings).transport(keeper_number(node))
-    transport._announce = lambda port: print(port, flush=True)  # type: ignore[method-assign]
+    transport.announce_to(lambda port: print(port, flush=True))
     rows = NodeRows(_memory(directory, workers), np.full(workers, 1e9), _MODELS)
     keeper = NodeKeeper(
         keeper_number(node),

@@ -44,7 +44,7 @@ class SeveralNodes:
 
     def transport(self, number: int) -> NodeTransport:
         made = self.backends[self._node_of(number)].transport(number)
-        made._announce = lambda port: self._book(number, port)
+        made.announce_to(lambda port: self._book(number, port))
         return made
 
     def connect(self, number: int) -> Channel:

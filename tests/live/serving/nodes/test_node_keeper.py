@@ -166,7 +166,7 @@ class Kept:
             number = keeper_number(node)
             transport = backend.transport(number)
             ports: list[int] = []
-            transport._announce = ports.append
+            transport.announce_to(ports.append)
             directory = self.nodes.directories[node]
             keeper = NodeKeeper(
                 number,

@@ -84,7 +84,7 @@ from fairway.live.serving.supervise.settings import ServingSettings
 directory = Path(sys.argv[1])
 settings = ServingSettings("app", directory, directory / "memory", workers=3, has_planner=False)
 transport = NodesBackend(settings).transport(1)
-transport._announce = lambda port: print(port, flush=True)
+transport.announce_to(lambda port: print(port, flush=True))
 transport.listen()
 while True:
     for sender, message in transport.receive(None):

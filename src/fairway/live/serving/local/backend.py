@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from fairway.live.serving.local.serving_directory import ServingDirectory
 from fairway.live.serving.local.shared_file import make_file, mapped
@@ -45,6 +45,10 @@ class LocalBackend:
     def connect(self, number: int) -> Channel:
         """A connection to a worker."""
         return Channel(connect(self._settings.socket(number)))
+
+    def is_near(self, number: int) -> bool:  # noqa: ARG002
+        """All of them are."""
+        return True
 
     def values(self, owner: str) -> SharedMemoryValues:
         """Files in the directory in memory."""
@@ -93,6 +97,10 @@ class LocalBackend:
     def release(self) -> None:
         """Give the directories up."""
         self._directory.release()
+
+    def run_beside(self, program: Sequence[str], files: Mapping[str, bytes]) -> list[str]:  # noqa: ARG002
+        """Nothing: on one machine, the process of the supervisor is beside the workers."""
+        return []
 
     def clear_after_clients(self) -> None:
         """Remove the files of clients whose processes are gone."""

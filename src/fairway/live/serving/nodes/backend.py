@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import time
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from fairway.live.durable_file import write_json
 from fairway.live.serving.local.backend import LocalBackend
 from fairway.live.serving.nodes.carried_values import Carriage, NodeValues
+from fairway.live.serving.nodes.guarded_channel import Pickled
 from fairway.live.serving.nodes.node_place import NodePlace, address_book
 from fairway.live.serving.nodes.node_transport import Callers, NodeTransport
 from fairway.live.serving.sockets.channel import Channel
@@ -26,14 +27,22 @@ EPOCH = "FAIRWAY_EPOCH"
 class NodesBackend(LocalBackend):
     """What the processes on one node have."""
 
-    def __init__(self, settings: ServingSettings) -> None:
-        super().__init__(settings)
-        self._place = place = NodePlace.read(settings.directory)
-        self._book = address_book(settings.directory)
-        self._pickled = Carriage(settings.memory_directory).pickled
-        self._callers = Callers(settings.socket, self._book, place.credentials, self._pickled)
-        if place.clock_seconds:
-            self.now = lambda: time.monotonic() + place.clock_seconds
+    def now(self) -> float:
+        """The supervisor's clock, which all nodes have in common."""
+        return time.monotonic() + self._place.clock_seconds
+
+    @cached_property
+    def _place(self) -> NodePlace:
+        return NodePlace.read(self._settings.directory)
+
+    @cached_property
+    def _pickled(self) -> Pickled:
+        return Carriage(self._settings.memory_directory).pickled
+
+    @cached_property
+    def _callers(self) -> Callers:
+        directory = self._settings.directory
+        return Callers(self._settings.socket, address_book(directory), self._place.credentials, self._pickled)
 
     def transport(self, number: int) -> NodeTransport:
         """The sockets of a worker."""
@@ -44,6 +53,10 @@ class NodesBackend(LocalBackend):
     def connect(self, number: int) -> Channel:
         """A connection to a worker, wherever it is."""
         return self._callers.call(number)
+
+    def is_near(self, number: int) -> bool:
+        """Whether a worker is on this node."""
+        return self._settings.socket(number).exists()
 
     def values(self, owner: str) -> NodeValues:
         """Files in this node's directory in memory, whose bytes travel with messages to other nodes."""

@@ -72,6 +72,10 @@ class NodeTransport(UnixTransport):
         self._listen_at(listening, lambda: self._accepted(listening))
         self._announce(listening.getsockname()[1])
 
+    def announce_to(self, announce: Callable[[int], None]) -> None:
+        """Let this get the port instead, before it listens."""
+        self._announce = announce
+
     def stay_reachable(self) -> None:
         """Listen anew if the socket is not in its place any more; let strangers go."""
         super().stay_reachable()

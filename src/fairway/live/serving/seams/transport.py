@@ -118,3 +118,7 @@ class Network(Protocol):
     def connect(self, number: int) -> Line:
         """A line to a worker; raises `OSError` if it cannot be reached."""
         ...
+
+    def is_near(self, number: int) -> bool:
+        """Whether a worker shares memory with this process, so that large values need not travel."""
+        ...
