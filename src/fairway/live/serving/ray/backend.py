@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fairway.errors import InputError
+from fairway.live.serving.local.serving_directory import ServingDirectory
 from fairway.live.serving.nodes.backend import NodesBackend
 from fairway.live.serving.nodes.carried_values import NodeValues
 from fairway.live.serving.nodes.guarded_channel import Credentials, tls_context
@@ -57,7 +59,8 @@ class RayBackend(NodesBackend):
 
     def check(self) -> None:
         """Refuse a cluster that cannot be reached, or that has too few accelerators."""
-        super().check()
+        settings = self._settings
+        ServingDirectory(replace(settings, directory=settings.directory / "node-1000000")).check()  # the longest name
         if self._settings.wire_certificate is not None and self._settings.wire_key is not None:
             tls_context(self._settings.wire_certificate, self._settings.wire_key, is_caller=False)
         connect(self._settings.address or _AUTO)
@@ -138,11 +141,13 @@ class RayBackend(NodesBackend):
     def release(self) -> None:
         """End all that runs in Ray."""
         if self._agents is not None:
-            self._agents.end(removes_logs=True)
+            temporary = self._settings.directory.name.startswith("fairway-serve-")
+            self._agents.end(removes_logs=temporary)
             self._agents = None
         if self._is_taken:
-            for name in ("node.json", "addresses.json"):
-                (self._settings.directory / name).unlink(missing_ok=True)
+            # Of nodes that were lost, too, as far as they are on this machine.
+            for path in self._settings.directory.glob("**/*.json"):
+                path.unlink(missing_ok=True)
             disconnect()
         super().release()
 

@@ -10,6 +10,10 @@ import logging
 import os
 import re
 import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +24,7 @@ _AUTO = "auto"
 _OLDEST = (2, 49)
 """The first Ray whose actors can be pinned to a node by a label."""
 _TRY_SECONDS = 5.0
+_MOST_WRITTEN = 1 << 16
 
 
 class RayNode(NamedTuple):
@@ -32,24 +37,25 @@ class RayNode(NamedTuple):
 
 def connect(address: str) -> None:
     """Be a client of the cluster at an address; raises `InputError` if that cannot be."""
+    _check_address(address)
     ray = ray_module()
     if ray.is_initialized():
         return
-    _check_address(address)
-    try:
-        ray.init(
-            address=address,
-            namespace=NAMESPACE,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            configure_logging=False,
-        )
-        ray.nodes()  # which a wrong token does not get
-    except Exception as error:
-        disconnect()
-        raise InputError(f"--address: {_why_not(address, error)}") from None
-    except SystemExit:
-        raise InputError(f"--address: what listens at {address} does not answer as Ray does") from None
+    with _set_aside() as written:
+        try:
+            ray.init(
+                address=address,
+                namespace=NAMESPACE,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                configure_logging=False,
+            )
+            ray.nodes()  # which a wrong token does not get
+        except Exception as error:
+            disconnect()
+            raise InputError(f"--address: {_why_not(address, error, written())}") from None
+        except SystemExit:
+            raise InputError(f"--address: what listens at {address} does not answer as Ray does") from None
 
 
 def disconnect() -> None:
@@ -84,6 +90,23 @@ def ray_module() -> Any:
     return ray
 
 
+@contextmanager
+def _set_aside() -> Iterator[Callable[[], str]]:
+    """Keep what Ray's own code writes about each of its attempts from the user, who gets one line in the end.
+
+    It is the only place where Ray says that a token is wrong; what it has written can be asked for.
+    """
+    with tempfile.TemporaryFile() as written:
+        sys.stderr.flush()
+        kept = os.dup(2)
+        os.dup2(written.fileno(), 2)
+        try:
+            yield lambda: os.pread(written.fileno(), _MOST_WRITTEN, 0).decode(errors="replace")
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
 def _check_address(address: str) -> None:
     if address == _AUTO:
         return
@@ -99,9 +122,9 @@ def _check_address(address: str) -> None:
         ) from None
 
 
-def _why_not(address: str, error: Exception) -> str:
+def _why_not(address: str, error: Exception, written: str) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    if "uthentication" in f"{type(error).__name__} {error}" or "token" in str(error).lower():
+    if any(word in f"{type(error).__name__} {error} {written}" for word in ("uthentication", "nauthenticated")):
         return f"Ray at {address} refuses this client, {_token()}; give it the token of the cluster in RAY_AUTH_TOKEN"
     if isinstance(error, ConnectionError) and address == _AUTO:
         return "no Ray runs on this machine; start one with 'ray start --head', or give the address of another"

@@ -24,7 +24,7 @@ def main(
     if unknown:
         raise typer.BadParameter(f"'{unknown.pop()}' given, expected one of {', '.join(PARTS)}", param_hint="--only")
     chosen = [name for name in PARTS if not only or name in only]
-    show("ray_backend", (result for name in chosen for result in PARTS[name]()), destination)
+    show("ray_serving", (result for name in chosen for result in PARTS[name]()), destination)
 
 
 if __name__ == "__main__":
