@@ -71,7 +71,7 @@ class RunTable:
         instance: str = "",
         containment: Containment | None = None,
     ) -> None:
-        self._accelerators = {(one.type, one.number): one for one in accelerators}
+        self.accelerators = list(accelerators)
         self._emit, self._clock, self._instance = emit, clock, instance
         self._keepers: Keepers = KeeperProcesses() if keepers is None else keepers
         self._containment = containment or Containment()
@@ -84,6 +84,15 @@ class RunTable:
         self._unsaved_since: float | None = None
         self._disposal = Disposal()
         self._recover(directory)
+
+    @property
+    def accelerators(self) -> list[Accelerator]:
+        """What runs can have."""
+        return list(self._accelerators.values())
+
+    @accelerators.setter
+    def accelerators(self, seen: Sequence[Accelerator]) -> None:
+        self._accelerators = {(one.type, one.number): one for one in seen}
 
     # Commands
 
