@@ -30,7 +30,6 @@ from fairway.live.backend.accelerators import (
     accelerators_of,
     described,
     emulated_accelerators,
-    seen_again,
 )
 from fairway.live.backend.answers import Refusal, RefusedError
 from fairway.live.backend.codec import REPORTS, Document
@@ -54,6 +53,7 @@ from fairway.live.local.containment import Containment
 from fairway.live.local.frames import SOCKET, encoded, listening_socket, peer_of, read_message
 from fairway.live.local.identity import ProcessIdentity, open_process
 from fairway.live.local.keepers import KeeperProcesses, Keepers
+from fairway.live.local.machine_size import machine_size
 from fairway.live.local.nurseries import Nursery
 from fairway.live.local.run_table import RunTable
 from fairway.wall_clock import MachineClock
@@ -116,6 +116,7 @@ class Agent:
             clock=clock,
             instance=instance or str(os.getpid()),
             containment=containment,
+            machine=machine_size(),
         )
 
     @property
@@ -174,9 +175,8 @@ class Agent:
         """In a thread: a driver that is in trouble takes its time to answer, which must not hold up runs."""
         while True:
             await asyncio.sleep(_LOOK_AT_GPUS_SECONDS)
-            findings = await asyncio.to_thread(watch.look)
-            self._runs.accelerators = seen_again(self._runs.accelerators, findings)
-            self._push(AcceleratorsChanged(tuple(self._runs.accelerators)))
+            self._runs.look_again(await asyncio.to_thread(watch.look))
+            self._push(AcceleratorsChanged(self._runs.status().accelerators))
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer what one connection asks, until it ends."""

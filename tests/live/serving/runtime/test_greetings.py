@@ -17,6 +17,7 @@ class Sent:
     def __init__(self) -> None:
         self.to: list[Address] = []
         self.gone: set[Address] = set()
+        self.hung_up: list[Address] = []
 
     def send(self, to: Address, message: Message) -> bool:
         assert message == ("planner", 5)
@@ -24,6 +25,9 @@ class Sent:
             return False
         self.to.append(to)
         return True
+
+    def hang_up(self, address: Address) -> None:
+        self.hung_up.append(address)
 
 
 def _planner() -> tuple[Sent, Lives, Greetings]:
@@ -61,6 +65,7 @@ def test_a_life_that_follows_one_that_died_without_a_word_is_greeted() -> None:
     lives.joined(0, 1)
     greetings.named(0, 1)
     assert sent.to == [0, 0]
+    assert sent.hung_up == [0], "the connection leads to the life before"
     assert not greetings.answered(0, 0), "the answer of the life before comes late"
     assert greetings.answered(0, 1)
 

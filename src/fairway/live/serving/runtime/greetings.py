@@ -44,6 +44,8 @@ class Greetings:
     def named(self, worker: int, epoch: int) -> None:
         """The supervisor names a life of a worker: it is greeted, unless it has answered."""
         if self._answered.get(worker) != epoch:
+            if worker in self._answered:
+                self._transport.hang_up(worker)  # it may still lead to the life before
             self.forget(worker)
             self.greet([worker])
 
