@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fairway.errors import InputError
-from fairway.live.backend.accelerators import Accelerator
+from fairway.live.backend.accelerators import Accelerator, seen_again
 from fairway.live.backend.answers import CommandAnswer, Refusal, RefusedError
 from fairway.live.backend.commands import (
     EndRun,
@@ -31,6 +31,7 @@ from fairway.live.backend.commands import (
 from fairway.live.backend.placement import placed
 from fairway.live.backend.reports import RunEnded, RunReport, RunStarted
 from fairway.live.backend.status import BackendStatus, MachineSize, OutcomeKind, RunOutcome, RunState, RunStatus
+from fairway.live.devices.gpus import Findings
 from fairway.live.local.agent_state import AgentState, RunRecord
 from fairway.live.local.containment import Containment
 from fairway.live.local.disposal import Disposal
@@ -87,6 +88,11 @@ class RunTable:
         self._unsaved_since: float | None = None
         self._disposal = Disposal()
         self._recover(directory)
+
+    def look_again(self, findings: Findings) -> None:
+        """Take in how the accelerators do now."""
+        seen = seen_again([*self._accelerators.values()], findings)
+        self._accelerators = {(one.type, one.number): one for one in seen}
 
     # Commands
 
