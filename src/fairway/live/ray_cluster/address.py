@@ -47,12 +47,13 @@ def refuse_silent_address(address: str) -> None:
         ) from None
 
 
-def said_of(address: str, error: Exception) -> str:
-    """What an error of Ray means, in one line."""
+def said_of(address: str, error: Exception, printed: str = "") -> str:
+    """What an error of Ray, and what it has printed about it, mean, in one line."""
     name = type(error).__name__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = lines[0] if lines else name
-    if "uthentication" in name or "uthentication" in str(error) or "token" in first.lower():
+    told = f"{name} {error} {printed}"
+    if "uthentica" in told or "token" in told.lower():
         return f"Ray at {address} refuses this client ({_credentials()}): {first}"
     if isinstance(error, ConnectionError) and address == AUTO:
         return "no Ray runs on this machine; start one by 'ray start', or give the address of another"

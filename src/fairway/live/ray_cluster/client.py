@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from fairway.errors import InputError
 from fairway.live.ray_cluster.address import refuse_old_ray, refuse_silent_address, said_of
@@ -23,20 +27,24 @@ def connect(address: str, namespace: str) -> None:
     if ray.is_initialized():
         return
     refuse_silent_address(address)
-    try:
-        ray.init(
-            address=address,
-            namespace=namespace,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            configure_logging=False,
-        )
-        ray.nodes()  # which a wrong token does not get
-    except Exception as error:
-        disconnect()
-        raise InputError(f"address: {said_of(address, error)}") from None
-    except SystemExit:  # Ray ends the process that has asked for a head that does not speak as it does
-        raise InputError(f"address: what listens at {address} does not answer as Ray does") from None
+    with TemporaryFile() as printed:
+        try:
+            with _standard_error_to(printed):
+                ray.init(
+                    address=address,
+                    namespace=namespace,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    configure_logging=False,
+                )
+                ray.nodes()  # which a wrong token does not get
+        except Exception as error:
+            disconnect()
+            printed.seek(0)
+            why = said_of(address, error, printed.read().decode(errors="replace"))
+            raise InputError(f"address: {why}") from None
+        except SystemExit:  # Ray ends the process that has asked for a head that does not speak as it does
+            raise InputError(f"address: what listens at {address} does not answer as Ray does") from None
 
 
 def disconnect() -> None:
@@ -44,3 +52,15 @@ def disconnect() -> None:
     ray = ray_module()
     if ray.is_initialized():
         ray.shutdown()
+
+
+@contextmanager
+def _standard_error_to(file: IO[bytes]) -> Iterator[None]:
+    """Keep what Ray's own library prints about a failure, past Python, from the screen: the error is one line."""
+    kept = os.dup(2)
+    try:
+        os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
