@@ -27,10 +27,16 @@ from pathlib import Path
 from typing import TypeAlias
 
 from fairway.errors import FairwayError, InputError
-from fairway.live.backend.accelerators import Accelerator, described, emulated_accelerators, found_accelerators
+from fairway.live.backend.accelerators import (
+    Accelerator,
+    accelerators_of,
+    described,
+    emulated_accelerators,
+)
 from fairway.live.backend.answers import Refusal, RefusedError
 from fairway.live.backend.codec import REPORTS, Document
-from fairway.live.backend.reports import RunReport
+from fairway.live.backend.reports import AcceleratorsChanged, BackendReport
+from fairway.live.devices.look import GpuWatch
 from fairway.live.local.agent_messages import (
     REQUESTS,
     SUPERSEDED,
@@ -49,6 +55,7 @@ from fairway.live.local.containment import Containment
 from fairway.live.local.frames import SOCKET, encoded, listening_socket, peer_of, read_message
 from fairway.live.local.identity import ProcessIdentity, identify, open_process
 from fairway.live.local.keepers import KeeperProcesses, Keepers
+from fairway.live.local.machine_size import machine_size
 from fairway.live.local.nurseries import Nursery
 from fairway.live.local.run_table import RunTable
 from fairway.wall_clock import MachineClock
@@ -57,6 +64,7 @@ _TICK_SECONDS = 0.05
 _ENDING_SECONDS = 2.0
 _MOST_UNREAD = 8 * 2**20
 _MOST_REFUSED = 256
+_LOOK_AT_GPUS_SECONDS = 2.0
 _LOG = logging.getLogger(__name__)
 
 Converse: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -87,8 +95,13 @@ class Agent:
         clock: MachineClock = time,
         instance: str | None = None,
         outside: Mapping[str, str] = os.environ,
+        gpus: GpuWatch | None = None,
     ) -> None:
-        """For the runs of a directory; with other `keepers` than processes of this machine, none are started."""
+        """For the runs of a directory; with other `keepers` than processes of this machine, none are started.
+
+        `gpus` are looked at again and again, so that a controller hears how they do.
+        """
+        self._gpus = gpus
         self._directory, self._time_scale = directory, time_scale
         self._connections: set[_Connection] = set()
         self._conversations: set[asyncio.Task[None]] = set()
@@ -105,6 +118,7 @@ class Agent:
             clock=clock,
             instance=instance or str(os.getpid()),
             containment=containment,
+            machine=machine_size(),
         )
 
     @property
@@ -120,6 +134,7 @@ class Agent:
         """
         self.tick()
         close = await (listen or self._listen)(self.converse)
+        looking = None if self._gpus is None else asyncio.create_task(self._look_at_gpus(self._gpus))
         try:
             while not self._over.is_set():
                 with suppress(TimeoutError):
@@ -130,6 +145,8 @@ class Agent:
                     self._over.set()
         finally:
             close()
+            if looking is not None:
+                looking.cancel()
             for connection in list(self._connections):
                 connection.writer.close()
             if self._conversations:  # each ends when its connection does; one that were cancelled would log an error
@@ -162,6 +179,13 @@ class Agent:
             self._runs.tick()
         except OSError:  # a full disk, for example; what is not written down now is written down with what comes next
             _LOG.exception("cannot look after the runs")
+
+    async def _look_at_gpus(self, watch: GpuWatch) -> None:
+        """In a thread: a driver that is in trouble takes its time to answer, which must not hold up runs."""
+        while True:
+            await asyncio.sleep(_LOOK_AT_GPUS_SECONDS)
+            self._runs.look_again(await asyncio.to_thread(watch.look))
+            self._push(AcceleratorsChanged(self._runs.status().accelerators))
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer what one connection asks, until it ends."""
@@ -240,7 +264,7 @@ class Agent:
     def _superseded(self, epoch: int) -> str:
         return f"a controller of epoch {self._runs.state.epoch} has taken over from epoch {epoch}"
 
-    def _push(self, report: RunReport) -> None:
+    def _push(self, report: BackendReport) -> None:
         document = REPORTS.document_of(report)
         for connection in list(self._connections):
             if connection.greeted:
@@ -298,7 +322,9 @@ def main(arguments: list[str]) -> int:
             raise InputError("jobs run as processes on Linux only: this system does not say which process is which")
         if not (math.isfinite(options.time_scale) and options.time_scale > 0):
             raise InputError(f"time-scale: {options.time_scale} given, expected a number above 0")
-        accelerators = emulated_accelerators(options.emulate) if options.emulate else found_accelerators()
+        gpus = None if options.emulate else GpuWatch()
+        findings = None if gpus is None else gpus.look()
+        accelerators = emulated_accelerators(options.emulate) if findings is None else accelerators_of(findings)
         directory: Path = options.directory.absolute()
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(directory / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -310,7 +336,9 @@ def main(arguments: list[str]) -> int:
         bound_to = None
         if options.bound_to is not None and (bound_to := identify(options.bound_to)) is None:
             raise InputError(f"bound-to: there is no process {options.bound_to}")
-        asyncio.run(_served(directory, accelerators, options.time_scale, bound_to))
+        for remark in () if findings is None else findings.remarks:
+            _LOG.info("%s", remark)
+        asyncio.run(_served(directory, accelerators, options.time_scale, bound_to, gpus))
     except (InputError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -318,9 +346,13 @@ def main(arguments: list[str]) -> int:
 
 
 async def _served(
-    directory: Path, accelerators: list[Accelerator], time_scale: float, bound_to: ProcessIdentity | None
+    directory: Path,
+    accelerators: list[Accelerator],
+    time_scale: float,
+    bound_to: ProcessIdentity | None,
+    gpus: GpuWatch | None,
 ) -> None:
-    await Agent(directory, accelerators, time_scale=time_scale).serve(bound_to=bound_to)
+    await Agent(directory, accelerators, time_scale=time_scale, gpus=gpus).serve(bound_to=bound_to)
 
 
 if __name__ == "__main__":
