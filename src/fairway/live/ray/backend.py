@@ -44,11 +44,11 @@ from fairway.live.backend.reports import (
 from fairway.live.backend.status import BackendStatus
 from fairway.live.durable_file import read_json, write_json
 from fairway.live.local.backend import LocalBackend
-from fairway.live.ray.address import refuse_old_ray
 from fairway.live.ray.bridge_client import BridgeGoneError, BridgeProcess, NodeAccess, NodesThere, NodeThere
 from fairway.live.ray.dispatch import Dispatch
 from fairway.live.ray.log_parts import LogParts
 from fairway.live.ray.node_link import NodeLink
+from fairway.live.ray_cluster.address import refuse_old_ray
 
 _BACK_OFF = BackOff(0.5, 15.0)
 _FIRST_SECONDS = 40.0

@@ -35,9 +35,9 @@ from fairway.errors import FairwayError, InputError
 from fairway.live.backend.codec import read_as
 from fairway.live.backend.commands import JobProgram
 from fairway.live.local.frames import encoded, listening_socket, read_message
-from fairway.live.ray.connecting import BridgeOptions, connect_to_ray
 from fairway.live.ray.node_agent import NodeAgent
-from fairway.live.ray.nodes import NODE_ID_LABEL, RayNode, living, named, refuse_no_accelerators
+from fairway.live.ray_cluster.client import connect
+from fairway.live.ray_cluster.nodes import NODE_ID_LABEL, RayNode, living, named, refuse_no_accelerators
 
 _POLL_SECONDS = 0.5
 _DESCRIBE_SECONDS = 60.0
@@ -45,6 +45,16 @@ _CALL_SECONDS = 30.0
 _PREFIX = "fairway-agent-"
 _PROGRAM = TypeAdapter(JobProgram)
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeOptions:
+    """Where Ray is, in which namespace the actors are, where nodes keep their files, and where the sockets are."""
+
+    address: str
+    namespace: str
+    node_directory: str
+    directory: str
 
 
 @dataclass(slots=True)
@@ -343,7 +353,7 @@ def main(text: str) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     options = BridgeOptions(**json.loads(text))
     try:
-        connect_to_ray(options)
+        connect(options.address, options.namespace)
         asyncio.run(_served(options))
     except (InputError, OSError) as error:
         print(json.dumps({"ok": False, "error": str(error)}), flush=True)

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from fairway.errors import InputError
-from fairway.live.ray.address import refuse_old_ray, refuse_silent_address
+from fairway.live.ray_cluster.address import refuse_old_ray, refuse_silent_address
 
 
 @pytest.mark.parametrize("address", ["nonsense", "host:", ":6379", "host:port", "host:0", "ray://", "host:99999"])

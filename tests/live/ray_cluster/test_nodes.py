@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.errors import InputError
-from fairway.live.ray.nodes import RayNode, living, named, refuse_no_accelerators
+from fairway.live.ray_cluster.nodes import RayNode, living, named, refuse_no_accelerators
 
 ROOT = Path(__file__).resolve().parents[3]
 
