@@ -387,3 +387,33 @@ def test_an_emulated_accelerator_paces_a_job_to_its_rate(tmp_path: Path) -> None
             assert statistics.median(rate for rate in told if rate) == pytest.approx(200.0, rel=0.1)
 
     asyncio.run(check())
+
+
+def test_an_agent_that_is_bound_to_a_process_kills_its_runs_and_ends_with_it(tmp_path: Path) -> None:
+    directory, trace = tmp_path / "machine", tmp_path / "trace"
+
+    async def check() -> None:
+        with subprocess.Popen(["sleep", "600"]) as other:
+            agent = start_agent(directory, emulate="v100=1", bound_to=other.pid)
+            client, _ = await AgentClient.connect(directory, 1)
+            program = JobProgram(tuple(python(COUNTING, 10**6, 0.01, trace)), grace_seconds=600.0)
+            await client.give(StartRun(1, "job", program, "v100", (0,)))
+            await until(lambda: len(steps_in(trace)) > 10)
+            other.kill()
+            await asyncio.to_thread(agent.wait, 30)
+            await client.close()
+        steps = len(steps_in(trace))
+        (run,) = AgentState.load(directory / "state.json").runs
+        assert run.outcome is not None
+        assert (run.state, run.outcome.kind) == (RunState.ENDED, "lost")
+        await asyncio.sleep(0.2)
+        assert len(steps_in(trace)) == steps, "nothing of the job is left"
+
+    asyncio.run(check())
+
+
+def test_an_agent_cannot_be_bound_to_a_process_that_is_not_there(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    with pytest.raises(AgentGoneError, match=f"bound-to: there is no process {ended.pid}"):
+        start_agent(tmp_path / "machine", emulate="v100=1", bound_to=ended.pid)

@@ -165,9 +165,9 @@ class RayBackend:
             deadline = time.monotonic() + self._fence_seconds
             while self._remembered() - self._links.keys() and time.monotonic() < deadline:
                 await asyncio.sleep(_LOOK_SECONDS)
-        with suppress(TimeoutError):
-            heard = asyncio.gather(*(link.heard.wait() for link in self._links.values()))
-            await asyncio.wait_for(heard, _FIRST_SECONDS)
+        deadline = time.monotonic() + _FIRST_SECONDS
+        while not all(link.heard for link in self._links.values()) and time.monotonic() < deadline:
+            await asyncio.sleep(_LOOK_SECONDS)
         self._connected = True
         if any(link.connected for link in self._links.values()):
             self._tell_all()
@@ -218,7 +218,7 @@ class RayBackend:
             link.gone_since = None
             link.checkpoints = self._directory / "checkpoints" if node.shares else None
             if link.task is None or link.task.done():
-                link.heard.clear()
+                link.heard = False
                 link.task = self._do(self._keep(bridge, link, node))
         if changed and self._connected:
             self._say(AcceleratorsChanged(self._dispatch.accelerators()))
@@ -242,12 +242,12 @@ class RayBackend:
             case Connected():
                 link.status, link.connected = report.status, True
                 self._dispatch.saw(report.status.runs)
-                link.heard.set()
+                link.heard = True
                 if self._connected:
                     self._tell_all()
             case Disconnected():
                 link.connected, link.why = False, report.why.partition("; see ")[0]
-                link.heard.set()
+                link.heard = True
                 _LOG.warning("node %s: %s", link.name, link.why)
             case Superseded():
                 self._superseded = report.why
@@ -272,6 +272,7 @@ class RayBackend:
         for end in link.lost(time.time()):
             self._say(end)
             self._dispatch.release(end)
+        self._dispatch.drop_if_done(link)
         self._remember()
 
     async def _let_go(self) -> None:
@@ -366,7 +367,7 @@ class RayBackend:
         links = list(self._links.values())
         runs = [self._dispatch.numbering.run(link.name, run) for link in links for run in link.status.runs]
         said = dict.fromkeys(caveat for link in links for caveat in link.status.caveats)
-        apart = sorted(link.name for link in links if link.checkpoints is None)
+        apart = sorted(link.name for link in links if link.checkpoints is None and link.gone_since is None)
         if apart:
             said[
                 f"{self._directory} is not found at this path by the nodes {', '.join(apart)}: a job that names no "

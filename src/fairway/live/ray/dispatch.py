@@ -63,6 +63,14 @@ class Dispatch:
         for run in runs:
             self.newest[run.job] = max(self.newest.get(run.job, 0), run.lease)
 
+    def drop_if_done(self, link: NodeLink) -> None:
+        """Leave a node that is gone out of the books once nothing is left to say of its runs.
+
+        Should it come back, its agent says what it knows.
+        """
+        if link.gone_since is not None and not link.status.runs and self.links.get(link.name) is link:
+            del self.links[link.name]
+
     def accelerators(self) -> tuple[Accelerator, ...]:
         """Those of all nodes that are not gone."""
         return tuple(
@@ -172,8 +180,7 @@ class Dispatch:
             with suppress(BackendGoneError):
                 answer = await self._passed(link, command)
         link.forget(command.lease, command.job)
-        if link.gone_since is not None and not link.active():
-            link.retire(command.job)  # should the node come back, its agent says what it knows
+        self.drop_if_done(link)
         return answer
 
     async def _retire(self, command: RetireJob) -> CommandAnswer:

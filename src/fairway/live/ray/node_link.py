@@ -6,7 +6,7 @@ A node that cannot be reached keeps its runs in the books until it is certain th
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairway.live.backend.reports import CheckpointSaved, RunEnded, RunProgressed, RunReport, RunStarted
@@ -18,10 +18,10 @@ _NOTHING = BackendStatus("", 0, ())
 
 @dataclass(slots=True, eq=False)
 class NodeLink:
-    """One node. `status` is what its agent last said, with the numbers of the node; `since` when it was last missed.
+    """One node. `status` is what its agent last said, with the numbers of the node; `gone_since` when Ray lost it.
 
     `checkpoints` is where jobs save that name no directory: one that all nodes have in common, or None for one of the
-    node. `heard` is set once its agent has answered, or has failed to. `why` says why it cannot be reached.
+    node. `heard` says whether its agent has answered, or has failed to. `why` says why it cannot be reached.
     """
 
     name: str
@@ -29,7 +29,7 @@ class NodeLink:
     backend: LocalBackend | None = None
     task: asyncio.Task[None] | None = None
     connected: bool = False
-    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    heard: bool = False
     gone_since: float | None = None
     checkpoints: Path | None = None
     why: str = "it has not answered yet"
