@@ -13,13 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairway.errors import InputError
+from fairway.live.ray_cluster.address import AUTO
+from fairway.live.ray_cluster.client import connect, disconnect, ray_module
+from fairway.live.ray_cluster.nodes import COUNT_LABEL, TYPE_LABEL, RayNode, living
 from fairway.live.serving.local.serving_directory import ServingDirectory
 from fairway.live.serving.nodes.backend import NodesBackend
 from fairway.live.serving.nodes.carried_values import NodeValues
 from fairway.live.serving.nodes.guarded_channel import Credentials, tls_context
 from fairway.live.serving.nodes.keeper_lines import KeeperMarks
 from fairway.live.serving.nodes.node_place import NodePlace, address_book
-from fairway.live.serving.ray.connecting import connect, disconnect, living_nodes
 from fairway.live.serving.ray.node_agent import NodeContent
 from fairway.live.serving.ray.node_agents import NodeAgents
 from fairway.live.serving.ray.worker_pool import RayPool
@@ -29,7 +31,7 @@ from fairway.live.serving.seams.transport import Message
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.place.fleet import Fleet
 
-_AUTO = "auto"
+_NAMESPACE = "fairway-serve"
 
 
 class RayBackend(NodesBackend):
@@ -45,15 +47,15 @@ class RayBackend(NodesBackend):
     @staticmethod
     def accelerators(address: str | None) -> int:
         """How many accelerators the nodes of a cluster have; refuses one that has none."""
-        connect(address or _AUTO)
-        nodes = living_nodes()
-        found = sum(node.accelerators for node in nodes)
+        nodes = _nodes_at(address)
+        found = sum(node.count for node in nodes)
         if not found:
             disconnect()
-            hosts = ", ".join(node.host for node in nodes)
+            hosts = ", ".join(node.address for node in nodes)
             raise InputError(
-                f"--backend: no node of the Ray cluster has an accelerator ({hosts}); start nodes with "
-                "'ray start --num-gpus N', or say how many workers there should be with --workers"
+                f"--backend: no node of the Ray cluster has an accelerator ({hosts}); start nodes on machines with "
+                f"GPUs, or declare emulated ones (ray start … --labels {TYPE_LABEL}=V100,{COUNT_LABEL}=2), or say with "
+                "--workers how many workers there should be"
             )
         return found
 
@@ -63,9 +65,7 @@ class RayBackend(NodesBackend):
         ServingDirectory(replace(settings, directory=settings.directory / "node-1000000")).check()  # the longest name
         if self._settings.wire_certificate is not None and self._settings.wire_key is not None:
             tls_context(self._settings.wire_certificate, self._settings.wire_key, is_caller=False)
-        connect(self._settings.address or _AUTO)
-        nodes = living_nodes()
-        found = sum(node.accelerators for node in nodes)
+        found = sum(node.count for node in _nodes_at(self._settings.address))
         if found and self._settings.workers > found:
             disconnect()
             raise InputError(
@@ -103,7 +103,7 @@ class RayBackend(NodesBackend):
             )
 
         self._agents = NodeAgents(content)
-        self._agents.start(living_nodes())
+        self._agents.start(_nodes_at(self._settings.address))
 
     def pool(self) -> RayPool:  # type: ignore[override]
         """Actors of Ray."""
@@ -150,6 +150,12 @@ class RayBackend(NodesBackend):
                 path.unlink(missing_ok=True)
             disconnect()
         super().release()
+
+
+def _nodes_at(address: str | None) -> list[RayNode]:
+    """The nodes of the cluster at an address, of which this process becomes a client."""
+    connect(address or AUTO, _NAMESPACE)
+    return living(ray_module().nodes())
 
 
 def _content(path: Path | None) -> bytes | None:

@@ -18,8 +18,9 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 from fairway.errors import InputError
+from fairway.live.ray_cluster.client import ray_module
+from fairway.live.ray_cluster.nodes import NODE_ID_LABEL, RayNode, living
 from fairway.live.serving.nodes.address_book import Place
-from fairway.live.serving.ray.connecting import RayNode, living_nodes, ray_module
 from fairway.live.serving.ray.node_agent import NodeAgent, NodeContent, WorkerActor
 
 _LOG = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class NodeAgents:
                 self._used[node.id] = number
                 offset = _clock_offset(ray, agent)
                 port = _got(node, agent.start.remote(offset))
-                self.all.append(Node(number, node, agent, Place(node.host, port, 0)))
+                self.all.append(Node(number, node, agent, Place(node.address, port, 0)))
         except BaseException:
             for _, _, agent in made:
                 with suppress(Exception):
@@ -114,14 +115,14 @@ class NodeAgents:
         ray = ray_module()
         # Not restarted by Ray: a new one has to be told all that this one was.
         options = {"num_cpus": 0, "max_restarts": 0, "max_concurrency": 8, "name": f"node-{number}-{uuid.uuid4().hex}"}
-        return ray.remote(NodeAgent).options(**options, **pinned_to(node)).remote(self._content(number, node.host))
+        return ray.remote(NodeAgent).options(**options, **pinned_to(node)).remote(self._content(number, node.address))
 
     def _watch(self, wake: Callable[[], None]) -> None:
         ray = ray_module()
         while not self._is_over:
             time.sleep(_LOOK_SECONDS)
             with suppress(Exception):  # Ray itself may be away for a while
-                for node in [each for each in living_nodes() if each.id not in self._used]:
+                for node in [each for each in living(ray.nodes()) if each.id not in self._used]:
                     number = self._used[node.id] = next(self._numbers)
                     try:
                         agent = self._made(number, node)
@@ -129,21 +130,22 @@ class NodeAgents:
                         if self._beside is not None:
                             _LOG.warning("%s", _got(node, agent.run_beside.remote(*self._beside)))
                     except Exception as error:
-                        _LOG.warning("node %s cannot be used: %s", node.host, error)
+                        _LOG.warning("node %s cannot be used: %s", node.address, error)
                         continue
-                    self._come.put(Node(number, node, agent, Place(node.host, port, 0)))
+                    self._come.put(Node(number, node, agent, Place(node.address, port, 0)))
                     wake()
 
 
 def worker_actor(node: RayNode, *, has_accelerator: bool) -> Any:
-    """A new actor for a worker on a node."""
-    options = {"num_cpus": 0, "num_gpus": int(has_accelerator), "max_restarts": 0, "max_concurrency": 4}
+    """A new actor for a worker on a node; of accelerators that a label declares, Ray knows nothing."""
+    gpus = int(has_accelerator and not node.declared)
+    options = {"num_cpus": 0, "num_gpus": gpus, "max_restarts": 0, "max_concurrency": 4}
     return ray_module().remote(WorkerActor).options(**options, **pinned_to(node)).remote()
 
 
 def pinned_to(node: RayNode) -> dict[str, Any]:
     """The options by which Ray places an actor on a node; should the node be gone, that fails at once."""
-    return {"label_selector": {"ray.io/node-id": node.id}}
+    return {"label_selector": {NODE_ID_LABEL: node.id}}
 
 
 def _clock_offset(ray: Any, agent: Any) -> float:
@@ -167,4 +169,4 @@ def _got(node: RayNode, ref: Any) -> Any:
     except ray.exceptions.RayError as error:
         cause = getattr(error, "cause", None) or error
         lines = str(cause).strip().splitlines() or [type(cause).__name__]
-        raise InputError(f"node {node.host} of the Ray cluster cannot be used: {lines[0]}") from None
+        raise InputError(f"node {node.address} of the Ray cluster cannot be used: {lines[0]}") from None

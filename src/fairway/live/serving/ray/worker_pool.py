@@ -19,10 +19,10 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
+from fairway.live.ray_cluster.client import ray_module
 from fairway.live.serving.nodes.address_book import AddressBook, Place
 from fairway.live.serving.nodes.keeper_lines import KeeperLines
 from fairway.live.serving.nodes.node_keeper import LANES_BYTES, keeper_number
-from fairway.live.serving.ray.connecting import ray_module
 from fairway.live.serving.ray.node_agent import Life, node_directory
 from fairway.live.serving.ray.node_agents import Node, NodeAgents, worker_actor
 from fairway.live.serving.seams.transport import Line, Message
@@ -68,7 +68,7 @@ class RayPool:
         self._finished: list[tuple[int, int, Life | BaseException]] = []
         self._lock = Lock()
         self._wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._has_accelerators = any(node.ray.accelerators for node in agents.all)
+        self._has_accelerators = any(node.ray.count for node in agents.all)
         self._use(agents.all)
         agents.watch(self.wake)
 
@@ -174,7 +174,7 @@ class RayPool:
             try:
                 self.keepers.call(node.number, node.keeper)
             except OSError as error:
-                _LOG.warning("node %s cannot be reached: %s", node.ray.host, error)
+                _LOG.warning("node %s cannot be reached: %s", node.ray.address, error)
                 self._lost_nodes.append(node.number)
                 continue
             self._places[keeper_number(node.number)] = node.keeper
@@ -193,7 +193,7 @@ class RayPool:
                     if worker is not None and worker.epoch == epoch and _is_on(worker, node):
                         assert worker.node is not None
                         worker.pid = pid
-                        self._places[number] = Place(worker.node.ray.host, port, epoch)
+                        self._places[number] = Place(worker.node.ray.address, port, epoch)
                         has_news = True
                 case ("lanes", dict(lanes)):
                     for number, content in lanes.items():
@@ -253,7 +253,7 @@ class RayPool:
             if worker.node is not None and each != self._settings.planner
         )
         needs_room = self._has_accelerators and number != self._settings.planner
-        free = {node.number: node.ray.accelerators - taken[node.number] for node in self._agents.all}
+        free = {node.number: node.ray.count - taken[node.number] for node in self._agents.all}
         found = [node for node in self._agents.all if not needs_room or free[node.number] > 0]
         return max(found, key=lambda node: (free[node.number], -node.number), default=None)
 
