@@ -36,11 +36,11 @@ def trivial(settings: Settings) -> Iterator[Result]:
             for driver in (ours, ray):
                 driver.clients(8, 2 * seconds)
             turns = [(ours.one_client(seconds), ray.clients(1, seconds)) for _ in range(settings.repeats)]
-            yield from _rows("three stages, 1 client", peer, turns, *targets)
+            yield from rows_of("three stages, 1 client", peer, turns, *targets)
             turns = [(ours.clients(1, seconds), ray.clients(1, seconds)) for _ in range(settings.repeats)]
-            yield from _rows("three stages, 1 client, asyncio", peer, turns, None, None)
+            yield from rows_of("three stages, 1 client, asyncio", peer, turns, None, None)
             turns = [(ours.clients(32, seconds), ray.clients(32, seconds)) for _ in range(settings.repeats)]
-            yield from _rows("three stages, 32 clients", peer, turns, *targets)
+            yield from rows_of("three stages, 32 clients", peer, turns, *targets)
     say("three trivial stages over HTTP")
     with Driver("ours-http", workers=TRIVIAL["workers"]) as ours, Driver("ray-http", FAST) as ray:
         for driver in (ours, ray):
@@ -48,10 +48,10 @@ def trivial(settings: Settings) -> Iterator[Result]:
         for count in (1, 32):
             turns = [(ours.clients(count, seconds), ray.clients(count, seconds)) for _ in range(settings.repeats)]
             name = f"three stages over HTTP, {count} client{'s' * (count > 1)}"
-            yield from _rows(name, "Ray Serve, tuned", turns, None, None)
+            yield from rows_of(name, "Ray Serve, tuned", turns, None, None)
 
 
-def _rows(
+def rows_of(
     name: str, peer: str, turns: Sequence[tuple[Load, Load]], p50: float | None, throughput: float | None
 ) -> Iterator[Result]:
     for what, unit, target in (("p50", "s", p50), ("throughput", "/s", throughput)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from typing import Any
 
 import ray
@@ -19,11 +20,13 @@ from starlette.requests import Request
 
 from benchmarks._serving_live_http import HttpClient
 
+ON_A_CLUSTER = "RAY_ADDRESS" in os.environ
 QUIET = LoggingConfig(enable_access_log=False, log_level="WARNING")
 OPTIONS: dict[str, Any] = {
     "num_replicas": 1,
     "max_ongoing_requests": 1000,
-    "ray_actor_options": {"num_cpus": 0},
+    # On a cluster each takes one of its accelerators, as our workers do.
+    "ray_actor_options": {"num_cpus": 0, "num_gpus": int(ON_A_CLUSTER)},
     "logging_config": QUIET,
 }
 
@@ -94,7 +97,10 @@ class RayOverHttp(RayTrivial):
 
 
 def begin_ray() -> None:
-    """Ray on this machine alone, with as little beside it as it can do with."""
+    """Ray on this machine alone, with as little beside it as it can do with; or the cluster of the environment."""
+    if ON_A_CLUSTER:
+        ray.init(log_to_driver=False, logging_level=logging.ERROR)
+        return
     ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, num_cpus=4)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-_RAY = str(Path(sys.executable).parent / "ray")
+_RAY = (sys.executable, "-m", "ray.scripts.scripts")
 _PATIENCE_SECONDS = 60.0
 _ATTEMPTS = 3
 
@@ -70,7 +70,7 @@ class RayCluster:
             *("--labels", f"ray.io/accelerator-type={'AB'[node % 2]}100", "--object-store-memory", str(80 * 2**20)),
             *("--include-log-monitor", "false", "--disable-usage-stats"),
         ]
-        command = ["nice", "-n", "10", _RAY, "start", *place, *options]
+        command = ["nice", "-n", "10", *_RAY, "start", *place, *options]
         for _ in range(_ATTEMPTS):  # Ray gives a node 30 s, which on a machine that is busy may be too little
             done = subprocess.run(
                 command,

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from types import ModuleType
@@ -194,6 +195,16 @@ def test_a_node_is_killed_under_load_and_no_request_is_lost(cluster: RayCluster,
     assert service.status()["restarts"] >= 1
 
 
+def test_a_node_that_comes_back_answers(cluster: RayCluster, service: Service) -> None:
+    cluster.start_node(2)
+
+    def answer() -> Any:
+        with suppress(httpx.HTTPError), service.client(2) as client:
+            return client.post("/workflows/sums", json={"x": 1}).json()
+
+    assert _until(answer) == 5
+
+
 _NAMED = """
 import os, logging, ray, ray.util
 ray.init(address=os.environ["ADDRESS"], log_to_driver=False, logging_level=logging.ERROR)
@@ -217,7 +228,7 @@ def test_it_stops_and_leaves_nothing(cluster: RayCluster, service: Service) -> N
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines()[-1] == "[] 4.0"
+    assert done.stdout.splitlines()[-1] == "[] 6.0"
 
 
 def _pids() -> list[int]:

@@ -213,8 +213,9 @@ class NodeAgent:
             except OSError as error:
                 begun.put(error)
             assert self._program is not None
-            self._program.wait()
-            time.sleep(_AGAIN_SECONDS)
+            self._program.communicate()  # until it ends, whatever it prints meanwhile
+            if not self._is_over:
+                time.sleep(_AGAIN_SECONDS)
 
 
 class WorkerActor:
