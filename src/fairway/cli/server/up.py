@@ -91,6 +91,15 @@ def up(
             rich_help_panel=_MACHINE,
         ),
     ] = None,
+    device_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE=SIZE,...",
+            help="Memory of accelerators that report none, as those that use the machine's: [bold]gb10=120GB[/bold].",
+            show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
     log_limit: Annotated[
         str,
         typer.Option(
@@ -218,6 +227,7 @@ def up(
         "log_limit": log_limit,
         "cpus": cpus,
         "memory": memory,
+        "device_memory": device_memory,
         "policy": policy,
         "round": round_,
         "teams": teams,
