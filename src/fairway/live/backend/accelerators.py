@@ -23,8 +23,9 @@ GONE = "the driver does not list it any more: it fell off the bus, or its MIG in
 class Accelerator:
     """One accelerator: its type, and its number among those of its type as the backend counts them.
 
-    `device` is what CUDA calls it, if it is a real one. `node` is the machine that it is in, where there are several.
-    `links` are the devices that it reaches over NVLink, `sick` is why it should get no work, `reading` how it is doing.
+    `device` is what CUDA calls it, if it is a real one. `node` is the machine that it is in, where there are several,
+    and `slot` its number among those of its type there. `links` are the devices that it reaches over NVLink, `sick` is
+    why it should get no work, `reading` how it is doing.
     """
 
     type: str
@@ -33,6 +34,7 @@ class Accelerator:
     product: str | None = None
     memory_bytes: int | None = None
     node: str | None = None
+    slot: int | None = None
     unified_memory: bool = False
     links: tuple[str, ...] = ()
     sick: str | None = None
@@ -56,7 +58,7 @@ class Accelerator:
     @property
     def lasting_name(self) -> str:
         """A name that stays when others of its type are lost, which its number does not."""
-        name = self.device or f"emulated-{self.number}"
+        name = self.device or f"emulated-{self.number if self.slot is None else self.slot}"
         return name if self.node is None else f"{self.node}/{name}"
 
 

@@ -1,9 +1,11 @@
 """The agent: a process of its own that looks after the jobs of this machine, whatever becomes of the controller.
 
-    python -m fairway.live.local.agent --directory DIR [--emulate v100=2,k80=1] [--time-scale 60]
+    python -m fairway.live.local.agent --directory DIR [--emulate v100=2,k80=1] [--time-scale 60] [--bound-to PID]
 
 It listens on `DIR/agent.sock`, which only its owner can open. Killed and started again on the same directory, it goes
-on where it was. Jobs do not depend on it, except that no controller can reach them while it is away.
+on where it was. Jobs do not depend on it, except that no controller can reach them while it is away. Bound to another
+process, such as that by which a cluster knows that the machine is there, it kills its runs when that one ends: they are
+given up for lost then, and begin anew elsewhere.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ from fairway.live.local.agent_messages import (
 )
 from fairway.live.local.containment import Containment
 from fairway.live.local.frames import SOCKET, encoded, listening_socket, peer_of, read_message
-from fairway.live.local.identity import ProcessIdentity, open_process
+from fairway.live.local.identity import ProcessIdentity, identify, open_process
 from fairway.live.local.keepers import KeeperProcesses, Keepers
 from fairway.live.local.machine_size import machine_size
 from fairway.live.local.nurseries import Nursery
@@ -124,8 +126,12 @@ class Agent:
         """The runs that it looks after."""
         return self._runs
 
-    async def serve(self, listen: Listen | None = None, *, tick_seconds: float = _TICK_SECONDS) -> None:
-        """Until a controller or a signal ends it; `listen` lets controllers in, by its socket if nothing is given."""
+    async def serve(self, listen: Listen | None = None, *, tick_seconds: float = _TICK_SECONDS,
+                    bound_to: ProcessIdentity | None = None) -> None:  # fmt: skip
+        """Until a controller or a signal ends it; `listen` lets controllers in, by its socket if nothing is given.
+
+        Once the process has ended that it is `bound_to`, it kills its runs, and ends when they are gone.
+        """
         self.tick()
         close = await (listen or self._listen)(self.converse)
         looking = None if self._gpus is None else asyncio.create_task(self._look_at_gpus(self._gpus))
@@ -134,6 +140,9 @@ class Agent:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._over.wait(), tick_seconds)
                 self.tick()
+                if bound_to is not None and not bound_to.alive and self._runs.kill_all():
+                    _LOG.warning("process %d has ended, and so does this agent; its runs were killed", bound_to.pid)
+                    self._over.set()
         finally:
             close()
             if looking is not None:
@@ -300,6 +309,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--directory", type=Path, required=True, help="where it keeps its state, logs and socket")
     parser.add_argument("--emulate", metavar="TYPE=COUNT,...", help="emulated accelerators, in place of those found")
     parser.add_argument("--time-scale", type=float, default=1.0, help="how much faster than real emulated ones run")
+    parser.add_argument("--bound-to", type=int, metavar="PID", help="kill all runs and end when this process ends")
     return parser.parse_args(arguments)
 
 
@@ -323,17 +333,26 @@ def main(arguments: list[str]) -> int:
         except OSError:
             raise InputError(f"{directory}: another agent works in this directory") from None
         _LOG.info("agent %d in %s: %s", os.getpid(), directory, described(accelerators))
+        bound_to = None
+        if options.bound_to is not None and (bound_to := identify(options.bound_to)) is None:
+            raise InputError(f"bound-to: there is no process {options.bound_to}")
         for remark in () if findings is None else findings.remarks:
             _LOG.info("%s", remark)
-        asyncio.run(_served(directory, accelerators, options.time_scale, gpus))
+        asyncio.run(_served(directory, accelerators, options.time_scale, bound_to, gpus))
     except (InputError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0
 
 
-async def _served(directory: Path, accelerators: list[Accelerator], time_scale: float, gpus: GpuWatch | None) -> None:
-    await Agent(directory, accelerators, time_scale=time_scale, gpus=gpus).serve()
+async def _served(
+    directory: Path,
+    accelerators: list[Accelerator],
+    time_scale: float,
+    bound_to: ProcessIdentity | None,
+    gpus: GpuWatch | None,
+) -> None:
+    await Agent(directory, accelerators, time_scale=time_scale, gpus=gpus).serve(bound_to=bound_to)
 
 
 if __name__ == "__main__":

@@ -266,6 +266,16 @@ class RunTable:
         if self._unsaved_since is not None and self._clock.monotonic() - self._unsaved_since >= _SAVE_SECONDS:
             self._save_synced()
 
+    def kill_all(self) -> bool:
+        """Kill what runs, without notice or grace; whether nothing is left."""
+        for run in [run for run in self.state.runs if run.active]:
+            files = self._watch(run).files
+            if run.state is RunState.WAITING or self._keepers.clear_up(files):
+                outcome = outcome_of(files, len(run.workers))
+                lost = replace(outcome, kind=OutcomeKind.LOST, reason="all runs of its machine were given up")
+                self._conclude(run, lost if files.exit() is None else outcome)
+        return not any(run.active for run in self.state.runs)
+
     def _recover(self, directory: Path) -> None:
         """Take over from an agent that is gone.
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from fairway.back_off import BackOff
-from fairway.errors import FairwayError
+from fairway.errors import FairwayError, InputError
 from fairway.fault_points import reached
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.answers import BackendGoneError, RefusedError, SupersededError
@@ -38,7 +38,8 @@ _LOG = logging.getLogger(__name__)
 
 _FLUSH_SECONDS = 1.0
 _TRIM_SECONDS = 60.0
-_FIRST_CONTACT_SECONDS = 60.0
+_FIRST_CONTACT_SECONDS = 120.0
+"""A backend of many machines may have to wait for a minute until what it has lost is certain to have ended."""
 _MOST_AT_ONCE = 64
 """Commands that are given before the first of them is answered."""
 
@@ -395,6 +396,8 @@ class Work:
                 await self._backend.run(self._epoch, self._report)
                 return
             except Exception as error:
+                if isinstance(error, InputError) and self._status is None:
+                    raise  # such as an address at which nothing is: it does not help to try again
                 _LOG.exception("the backend failed; it is tried again")
                 self._report(Disconnected(str(error)))
                 await asyncio.sleep(_BACK_OFF.seconds(1))
