@@ -81,6 +81,31 @@ def check(json_to: JsonTo = None) -> None:
         raise typer.Exit(_NONE)
 
 
+@gpus.command()
+def layouts(
+    device: Annotated[str, typer.Argument(metavar="DEVICE", help="As in a100-40gb, a100-80gb, h100-80gb or a30.")],
+    json_to: JsonTo = None,
+) -> None:
+    """List the ways in which MIG can cut a GPU so that no other instance fits in, with the place of each instance.
+
+    [bold]Examples[/bold]
+
+    fairway gpus layouts a100-40gb
+
+    fairway gpus layouts a30 --json -
+    """
+    from fairway.configure.slices.layouts import largest_layouts
+    from fairway.configure.slices.mig import mig_device
+
+    found = largest_layouts(mig_device(device))
+    if json_to is not None:
+        rows = [[{"profile": one.profile, "start": one.start} for one in layout] for layout in found]
+        write_json({"device": device, "layouts": rows}, json_to)
+    if json_to != STDOUT:
+        for layout in found:
+            typer.echo("  ".join(f"{one.profile}@{one.start}" for one in layout))
+
+
 def _print(findings: Findings) -> None:
     from rich.table import Table
 

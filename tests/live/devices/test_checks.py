@@ -7,7 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from fairway.cli.main import app
 from fairway.live.devices import checks as module
 from fairway.live.devices.checks import MPS_CONTROL, MPS_PIPES, Surroundings, Verdict, checked
 from fairway.live.devices.gpus import ComputeMode, Findings, Gpu, MigInstance
@@ -141,3 +143,16 @@ def test_a_daemon_of_another_user_is_not_ours(monkeypatch: pytest.MonkeyPatch, t
     found = lines(monkeypatch, root, Gpu("L4", "GPU-0"), user=os.getuid() + 1)
     assert found["MPS daemon"][0] is Verdict.MISSING
     assert "belongs to another user" in found["MPS daemon"][1]
+
+
+def test_the_ways_to_cut_a_gpu_are_listed() -> None:
+    runner = CliRunner()
+    shown = runner.invoke(app, ["gpus", "layouts", "a30"])
+    assert shown.exit_code == 0
+    assert "2g.12gb@0  1g.6gb@2  1g.6gb@3" in shown.stdout.splitlines()
+    assert len(shown.stdout.splitlines()) == 5
+    document = json.loads(runner.invoke(app, ["gpus", "layouts", "a100-40gb", "--json", "-"]).stdout)
+    assert [{"profile": "7g.40gb", "start": 0}] in document["layouts"]
+    refused = runner.invoke(app, ["gpus", "layouts", "b200"])
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("fairway: device: 'b200' given, expected one of a30, a100-40gb")

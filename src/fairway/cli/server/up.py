@@ -92,6 +92,15 @@ def up(
             rich_help_panel=_MACHINE,
         ),
     ] = None,
+    device_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE=SIZE,...",
+            help="Memory of accelerators that report none, as those that use the machine's: [bold]gb10=120GB[/bold].",
+            show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
     address: Annotated[
         str | None,
         typer.Option(
@@ -231,6 +240,7 @@ def up(
         "log_limit": log_limit,
         "cpus": cpus,
         "memory": memory,
+        "device_memory": device_memory,
         "policy": policy,
         "round": round_,
         "teams": teams,

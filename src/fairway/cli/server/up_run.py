@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import typer
 
 from fairway.cli.given import size_given, span_given
+from fairway.cli.server.device_memory import device_memory_of
 from fairway.cli.server.prices import prices_of
 from fairway.cli.server.run_as import prepare_directory, read_run_as, unprotected
 from fairway.cli.server.teams import Teams, read_teams_file, refuse_unknown_types
@@ -70,6 +71,7 @@ class UpOptions:
     allow_notify: tuple[str, ...] = ()
     cpus: float | None = None
     memory: str | None = None
+    device_memory: str | None = None
     address: str | None = None
 
     def settings(self) -> ControllerSettings:
@@ -96,6 +98,7 @@ class UpOptions:
             prices=prices,
             cpus=None if self.cpus is None else _said_of("--cpus", cpus_of, self.cpus),
             memory_bytes=None if self.memory is None else _said_of("--memory", memory_of, self.memory),
+            device_memory={} if self.device_memory is None else device_memory_of(self.device_memory),
         )
 
     def _backend(self) -> str:

@@ -210,7 +210,7 @@ class Work:
         assert self._status is not None
         if status is None:
             self._detach()
-        self._status = status or self._status
+        self._status = self._completed(status) if status is not None else self._status
         session = Session(self._around, self.accelerators, self._status.last_lease, self._status.machines)
         if status is not None:
             session.reconcile(status)
@@ -296,6 +296,9 @@ class Work:
         if self.accelerators is not self._begun_with and devices_of(self.accelerators) == devices_of(self._begun_with):
             self._begun_with = self.accelerators
         return self.accelerators is not self._begun_with
+
+    def _completed(self, status: BackendStatus) -> BackendStatus:
+        return replace(status, accelerators=self._around.settings.completed(status.accelerators))
 
     def _drain_the_sick(self, session: Session) -> None:
         """Take accelerators out of service that have become sick; they come back when an administrator says so."""
@@ -408,7 +411,7 @@ class Work:
                 self._connected(report.status)
             case AcceleratorsChanged():
                 if self._status is not None:
-                    self._status = replace(self._status, accelerators=report.accelerators)
+                    self._status = self._completed(replace(self._status, accelerators=report.accelerators))
                     if self._course.schedules:
                         self._drain_the_sick(self.session)
             case Disconnected():
@@ -423,7 +426,7 @@ class Work:
                     reports.happened(self.session.scheduler, report)
 
     def _connected(self, status: BackendStatus) -> None:
-        before, self._status = self._status, status
+        before, self._status = self._status, self._completed(status)
         if self._course.schedules and before is not None:
             self._around.statistics.agent_restarts_total += before.instance != status.instance
             # What it said on connecting may be old by now, so it is asked again.

@@ -10,6 +10,7 @@ from fairway.allocate.registry import policy_of
 from fairway.errors import InputError
 from fairway.jobs import Entity
 from fairway.jobs.description import JobDescription
+from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
 from fairway.live.backend.registry import backend_named
 from fairway.live.backend.status import MachineSize
@@ -30,7 +31,8 @@ class ControllerSettings:
     what they may have at a time, by type (`quotas.TOTAL` for all), `priority_classes` those that jobs can
     name. `journal_entries` is how many entries of the journal
     are kept at least, `log_bytes` how much of what each process of a job prints. `cpus` and `memory_bytes` are what
-    jobs have on each machine, instead of what is found there.
+    jobs have on each machine, instead of what is found there. `device_memory` has, by type, the bytes of accelerators
+    that do not say how much memory they have.
     """
 
     directory: Path
@@ -52,6 +54,7 @@ class ControllerSettings:
     log_bytes: int = LOG_BYTES
     cpus: float | None = None
     memory_bytes: int | None = None
+    device_memory: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         policy_of(self.policy)
@@ -90,6 +93,15 @@ class ControllerSettings:
             )
             for one in machines
         ]
+
+    def completed(self, accelerators: Sequence[Accelerator]) -> tuple[Accelerator, ...]:
+        """The accelerators of a backend with what was declared of them where they do not say it themselves."""
+        return tuple(
+            replace(one, memory_bytes=self.device_memory[one.type])
+            if one.memory_bytes is None and one.type in self.device_memory
+            else one
+            for one in accelerators
+        )
 
     @property
     def backend_directory(self) -> Path:
