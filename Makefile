@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/dev.lock
-EXTRAS := --extra all --extra dev --extra docs --extra bench --extra aquatope --extra serving-examples
+EXTRAS := --extra all --extra ray --extra nvidia --extra dev --extra docs --extra bench --extra aquatope --extra serving-examples
 UNUSED := requirements/unused.txt
 READY := $(VENV)/.ready
 PROBLEM := examples/mixed-cluster.json
@@ -77,8 +77,9 @@ tables: $(READY)  ## write the tables of the documentation that say what the fie
 bench: $(READY)  ## run every benchmark against its peer, one JSON document each
 	@set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name --json -; done
 
-soak: $(READY)  ## simulate a million faults, then an hour of load with kills (FAULTS=1000000 SEED=0 MINUTES=60)
+soak: $(READY)  ## simulate a million faults, run the tests that take minutes, then an hour of load with kills (FAULTS= SEED= MINUTES=)
 	$(BIN)/python -m fairway.simtest --component all --seed $(or $(SEED),0) --faults $(or $(FAULTS),1000000) --jobs 2
+	$(BIN)/pytest -m soak
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),60) --seed $(or $(SEED),0)
 
 mutants: $(READY)  ## change one operator at a time and see whether a test notices (SEED=1 COUNT=50 PATHS=src/fairway/store)

@@ -18,6 +18,7 @@ from fairway.cli.decide.configure import configure
 from fairway.cli.decide.place import place
 from fairway.cli.decide.policies import policies
 from fairway.cli.demo import demo
+from fairway.cli.gpus import gpus
 from fairway.cli.jobs.cancel import cancel
 from fairway.cli.jobs.explain import explain
 from fairway.cli.jobs.logs import logs
@@ -132,6 +133,7 @@ app.command(rich_help_panel=_RUN)(workers)
 app.command(rich_help_panel=_RUN)(drain)
 app.command(rich_help_panel=_RUN)(reserve)
 app.command(rich_help_panel=_RUN)(reservations)
+app.add_typer(gpus, rich_help_panel=_RUN)
 app.add_typer(token, rich_help_panel=_RUN)
 
 

@@ -38,6 +38,7 @@ from fairway.service.notifier import Notifier
 from fairway.store.database.opening import open_store
 
 _BUILTIN = "builtin"
+_RAY = "ray"
 
 T = TypeVar("T")
 
@@ -69,6 +70,7 @@ class UpOptions:
     allow_notify: tuple[str, ...] = ()
     cpus: float | None = None
     memory: str | None = None
+    address: str | None = None
 
     def settings(self) -> ControllerSettings:
         """How the controller is to schedule."""
@@ -84,7 +86,7 @@ class UpOptions:
             round_seconds=span_given("--round", self.round),
             time_scale=self.time_scale,
             emulate=self.emulate,
-            backend=self.backend,
+            backend=self._backend(),
             run_as=read_run_as(self.run_as),
             log_bytes=size_given("--log-limit", self.log_limit),
             entities=teams,
@@ -95,6 +97,15 @@ class UpOptions:
             cpus=None if self.cpus is None else _said_of("--cpus", cpus_of, self.cpus),
             memory_bytes=None if self.memory is None else _said_of("--memory", memory_of, self.memory),
         )
+
+    def _backend(self) -> str:
+        """The backend with its address among its options."""
+        if self.address is None:
+            return self.backend
+        name, colon, options = self.backend.partition(":")
+        if name != _RAY:
+            raise InputError(f"--address: '{self.address}' given for the backend '{name}'; it goes with --backend ray")
+        return f"{name}:address={self.address}{',' if colon else ''}{options}"
 
 
 class _Server(ServiceServer):

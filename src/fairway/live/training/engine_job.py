@@ -78,10 +78,12 @@ def described_rates(
         types = request.among(cluster.types)
     except InputError as error:
         raise InputError(f"resources.accelerators: {error}") from None
-    count, most = request.count, max((cluster.workers[name] for name in types), default=0)
+    nodes = cluster.workers_per_node
+    count, most = request.count, max((nodes.get(name, cluster.workers[name]) for name in types), default=0)
     if count > most:
+        where = "a node of this cluster" if any(name in nodes for name in types) else "this cluster"
         raise InputError(
-            f"resources.accelerators: {count} workers of one type asked for, but this cluster has at most {most}"
+            f"resources.accelerators: {count} workers of one type asked for, but {where} has at most {most}"
         )
     types = _types_with_room(description, cluster, types)
     given = description.throughputs

@@ -88,7 +88,7 @@ class ServingWorker:
         application = settings.application()
         fleet = settings.fleet(application)
         workflows = dict(zip(settings.graphs(application, fleet), application.workflows.values(), strict=True))
-        self.tally = Tally()
+        self.tally = Tally(epoch)
         schedule = schedule_of(settings.scheduler)
         self._plans = number == settings.planner
         self._lives = Lives(settings, number, epoch)
