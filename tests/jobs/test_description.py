@@ -196,7 +196,7 @@ def test_a_mistake_is_one_line_with_the_field(text: str, line: str) -> None:
 
 def test_every_field_says_what_it_means_and_what_is_expected() -> None:
     form = Form.of(JobDescription, "a job")
-    assert set(form.parts) == {"", "resources", "checkpoint"}
+    assert set(form.parts) == {"", "resources", "environment", "checkpoint"}
     for path, model in form.parts.items():
         assert issubclass(model, BaseModel)
         for name, facts in model.model_fields.items():

@@ -29,6 +29,7 @@ from fairway.cli.jobs.submit import SubmitCommand, submit
 from fairway.cli.jobs.usage import usage
 from fairway.cli.new import new
 from fairway.cli.profile import profile
+from fairway.cli.reservations import reservations, reserve
 from fairway.cli.screens.top import top
 from fairway.cli.server.down import down
 from fairway.cli.server.serve import serve
@@ -130,6 +131,8 @@ app.command(rich_help_panel=_RUN)(usage)
 app.command(rich_help_panel=_RUN)(top)
 app.command(rich_help_panel=_RUN)(workers)
 app.command(rich_help_panel=_RUN)(drain)
+app.command(rich_help_panel=_RUN)(reserve)
+app.command(rich_help_panel=_RUN)(reservations)
 app.add_typer(gpus, rich_help_panel=_RUN)
 app.add_typer(token, rich_help_panel=_RUN)
 

@@ -26,7 +26,12 @@ def workers(json_to: JsonTo = None, address: Address = None, token: Token = None
     """
     with connected(address, token) as client:
         found = client.workers()
+        reserved = client.reservations() if json_to != STDOUT else []
     _print(found, json_to)
+    if reserved:
+        from fairway.cli.reservations import print_reservations
+
+        print_reservations(reserved)
 
 
 def drain(

@@ -14,7 +14,18 @@ from fairway.client.calls import Calls, selection
 from fairway.client.job_body import JobLike
 from fairway.client.patience import Patience
 from fairway.client.place import Place
-from fairway.client.records import DryRun, Event, Explanation, Job, JournalEntry, Status, Token, Usage, Worker
+from fairway.client.records import (
+    DryRun,
+    Event,
+    Explanation,
+    Job,
+    JournalEntry,
+    Reservation,
+    Status,
+    Token,
+    Usage,
+    Worker,
+)
 from fairway.client.steps import Answer, Give, NoAnswer, Open, Pause, Read, Send, Steps
 
 T = TypeVar("T")
@@ -125,6 +136,20 @@ class AsyncClient:
     async def drain(self, *workers: str, on: bool = True) -> list[Worker]:
         """Let workers get no more jobs (`on=False`: let them again): `v100/0`, or `v100` for all of the type."""
         return await self._one(self._calls.drain(workers, on))
+
+    async def reservations(self) -> list[Reservation]:
+        """The reservations that are not over."""
+        return await self._one(self._calls.reservations())
+
+    async def reserve(
+        self, team: str, workers: Mapping[str, int], *, begins: str = "now", span: str | float
+    ) -> Reservation:
+        """Let workers, by type, be a team's alone: from a time with its zone, or now, for a span as in `2h`."""
+        return await self._one(self._calls.reserve(team, workers, begins, span))
+
+    async def cancel_reservation(self, name: str) -> Reservation:
+        """Let the workers of a reservation be for all again."""
+        return await self._one(self._calls.cancel_reservation(name))
 
     async def status(self) -> Status:
         """The cluster in a few numbers."""

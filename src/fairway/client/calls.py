@@ -23,6 +23,7 @@ from fairway.client.records import (
     Explanation,
     Job,
     JournalEntry,
+    Reservation,
     Status,
     Token,
     Usage,
@@ -137,6 +138,21 @@ class Calls:
         if not workers:
             raise InputError("workers: none given, expected names such as v100/0, or v100 for all of a type")
         return self._one(_json_request("POST", "/workers/drain", {"workers": list(workers), "on": on}), _workers)
+
+    def reservations(self) -> Steps[list[Reservation]]:
+        """Those that are not over."""
+        return self._one(
+            Request("GET", "/reservations"), lambda answer: list(map(Reservation.of, answer["reservations"]))
+        )
+
+    def reserve(self, team: str, workers: Mapping[str, int], begins: str, span: str | float) -> Steps[Reservation]:
+        """Let workers be a team's alone for some time."""
+        body = {"team": team, "accelerators": dict(workers), "from": begins, "for": span}
+        return self._one(_json_request("POST", "/reservations", body), Reservation.of)
+
+    def cancel_reservation(self, name: str) -> Steps[Reservation]:
+        """Let its workers be for all again."""
+        return self._one(Request("DELETE", f"/reservations/{quote(name, safe='')}"), Reservation.of)
 
     def status(self) -> Steps[Status]:
         """The cluster in a few numbers."""

@@ -226,6 +226,18 @@ class Worker(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reservation(Record):
+    """Workers that are a team's alone from `begins_at` to `ends_at`, in seconds since 1970; how many, by type."""
+
+    id: str
+    team: str
+    workers: Mapping[str, int]
+    begins_at: float
+    ends_at: float
+    created_by: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Status(Record):
     """The cluster in a few numbers: jobs by state, workers by type."""
 

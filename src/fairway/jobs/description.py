@@ -119,6 +119,15 @@ class Checkpoint(_Part):
     )
 
 
+class Environment(_Part):
+    """What the job runs in."""
+
+    uv: Annotated[Text, Expected("a file of requirements, as in 'requirements.txt'")] = Field(
+        description="A file of requirements: a virtual environment with them is built once, and found again.",
+        examples=["requirements.txt"],
+    )
+
+
 def _with_other_names(schema: dict[str, Any], model: type[BaseModel]) -> None:
     """Let a JSON schema know the second names of fields."""
     for name, field in names_of(model).items():
@@ -154,6 +163,9 @@ class JobDescription(_Part):
     )
     setup: Annotated[Text, Expected("a command to run before, as in 'pip install -r requirements.txt'")] | None = Field(
         default=None, description="A command to run before.", examples=["pip install -r requirements.txt"]
+    )
+    environment: Annotated[Environment, Expected("an object, as in {uv: requirements.txt}")] | None = Field(
+        default=None, description="What it runs in; the environment of the server otherwise."
     )
     workdir: Annotated[Text, Expected("a directory to run in")] | None = Field(
         default=None,

@@ -51,7 +51,7 @@ class Job:
     resumes: bool = True
     cpus: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     memory_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    priority: int = 0
+    priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] = 0
     preempts: bool = True
 
 

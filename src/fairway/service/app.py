@@ -8,6 +8,7 @@ GET  /jobs/ID/logs          what it has written, as it grows with ?follow=true
 GET  /jobs/ID/events        what happens to it, as it happens
 GET  /events                what happens to all jobs
 GET  /workers, POST /workers/drain
+GET  /reservations, POST /reservations, DELETE /reservations/{id}
 GET  /status, /usage, /metrics, /journal, /tokens, /openapi.json
 """
 
@@ -26,7 +27,18 @@ from fairway.service.context import Service, ServiceOf, terms_of
 from fairway.service.http.openapi import describe
 from fairway.service.http.problems import handle_problems
 from fairway.service.intake import Intake
-from fairway.service.routes import events, explanation, jobs, journal, logs, status, tokens, usage, workers
+from fairway.service.routes import (
+    events,
+    explanation,
+    jobs,
+    journal,
+    logs,
+    reservations,
+    status,
+    tokens,
+    usage,
+    workers,
+)
 from fairway.service.routes.metrics import Metrics, Timed
 from fairway.service.scheduler_view import SchedulerView
 from fairway.service.watch import Watch
@@ -72,6 +84,7 @@ def create_app(controller: SchedulerView) -> FastAPI:
         logs.router,
         events.router,
         workers.router,
+        reservations.router,
         status.router,
         _METRICS,
         journal.router,

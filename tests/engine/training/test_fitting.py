@@ -78,9 +78,9 @@ class Watched:
                 for name in grant.jobs:
                     cpus[machine] += self.jobs[name].cpus / len(grant.workers)
                     memory[machine] += self.jobs[name].memory_bytes / len(grant.workers)
-        for number, machine in enumerate(self.engine.workers.machines):
-            assert cpus[number] <= machine.cpus + 1e-6
-            assert memory[number] <= machine.memory_bytes + 1.0
+        for number, size in enumerate(self.engine.workers.machines):
+            assert cpus[number] <= size.cpus + 1e-6
+            assert memory[number] <= size.memory_bytes + 1.0
 
 
 def job(name: str, cpus: float = 0.0, memory: float = 0.0, scale: int = 1, **fields: object) -> Job:

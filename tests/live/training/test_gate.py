@@ -15,6 +15,7 @@ from fairway.jobs.description import job_of
 from fairway.jobs.expansion import expanded
 from fairway.live.backend.status import MachineSize
 from fairway.live.training.priorities import PriorityClass
+from fairway.store.reservations import cancel_reservation, reserve
 from fairway.store.states import JobState
 from fairway.store.submissions import Submission, submit
 from tests.live.training.invariants import check_all_over, check_history
@@ -347,3 +348,30 @@ def test_a_class_that_a_team_may_not_use_or_that_there_is_not_is_refused(classed
         check("urgent", None)
     with pytest.raises(InputError, match="priority_class: 'soon' given, but there is no such class; known: urgent, l"):
         check("soon", "red")
+
+
+def test_reserved_workers_are_the_teams_also_after_a_restart(tmp_path: Path) -> None:
+    with World(tmp_path, "v100=2").running() as world:
+        others = submit_all(world, *[{"steps": 4000, "team": "blue"} for _ in range(2)])
+        world.run_for(5.0)
+        assert {process.job for process in world.alive()} == set(others)
+        world.store.write(
+            reserve, "red", {"v100": 1}, begins_at=world.now + 20.0, ends_at=world.now + 60.0, at=world.now, by="ann"
+        )
+        world.session.look_for_jobs()
+        world.run_for(10.0)
+        world.start_controller()
+        (mine,) = submit_all(world, {"steps": 4000, "team": "red"})
+        world.run_for(15.0)
+        for _ in range(10):
+            world.run_for(1.0)
+            assert mine in {process.job for process in world.alive()}, "not even for the share of others"
+        world.cancel(mine)
+        world.run_for(5.0)
+        (running,) = {process.job for process in world.alive()}
+        (waits,) = {*others} - {running}
+        assert world.job(waits).reason_code == "Reserved"
+        world.store.write(cancel_reservation, "reservation-1", at=world.now)
+        world.session.look_for_jobs()
+        world.run_for(5.0)
+        assert {process.job for process in world.alive()} == set(others)

@@ -69,7 +69,7 @@ def back_to_the_first(connection: Connection) -> None:
         connection.execute(text(f"DROP INDEX {index}"))
     for column in ("array_id", "array_name"):
         connection.execute(text(f"ALTER TABLE jobs DROP COLUMN {column}"))
-    for table in ("labels", "dependencies"):
+    for table in ("labels", "dependencies", "reservations"):
         connection.execute(text(f"DROP TABLE {table}"))
     connection.execute(text("UPDATE fairway_schema SET version = 1"))
 

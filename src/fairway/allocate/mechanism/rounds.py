@@ -26,6 +26,7 @@ from numba import njit
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 
 _SAME = 1e-9
+_LITTLE = 1e-2
 _MOST_TURNS = 10.0
 """The most that a row with hardly any share is owed, beyond the two of one that is to run all the time."""
 
@@ -165,7 +166,7 @@ def choose(
             if (shares[job, column] > 0.0 or shareless) and rates[job, column] > 0.0:
                 value = owed[job, column] + shares[job, column] * ahead
                 if shareless:  # the policy does not know of classes; it is served last of its own, where it is fastest
-                    value = _SAME * rates[job, column] / rates[job].max()
+                    value = _LITTLE * ahead * rates[job, column] / rates[job].max()
                 if on[job] >= 0 and beside[job] < 0 and (on[job] == column or gains[job, column] == 0):
                     value += keep
                 if value > 0.0:

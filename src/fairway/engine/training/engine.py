@@ -44,6 +44,8 @@ from fairway.engine.training.messages import (
     PricesChanged,
     RateMeasured,
     Refuse,
+    ReservationCancelled,
+    Reserved,
     Retire,
     RoundBegan,
     StepsCounted,
@@ -54,6 +56,7 @@ from fairway.engine.training.messages import (
 )
 from fairway.engine.training.pair_rates import PairRates, Partners
 from fairway.engine.training.progress import advance
+from fairway.engine.training.reservations import Reservations
 from fairway.engine.training.rounds import Chosen, Rounds
 from fairway.engine.training.worker_pool import WorkerPool
 from fairway.errors import InputError
@@ -118,6 +121,7 @@ class TrainingEngine:
         self._admission = Admission(
             cluster, self.jobs, self.workers, self._pair_rates, self.arrivals, dict(self.options.entities)
         )
+        self.reservations = Reservations(self.types, self._admission.entities)
         self._leases = Leases(
             self.types, self.jobs, self.workers, self._pair_rates, self.options.restart_seconds, self.options.last_lease
         )
@@ -146,6 +150,8 @@ class TrainingEngine:
             StepsCounted: self._steps_counted,
             CheckpointKept: self._checkpoint_kept,
             PricesChanged: self._prices_changed,
+            Reserved: self._reserved,
+            ReservationCancelled: self._reservation_cancelled,
         }
 
     def handle(self, now: float, events: Sequence[Event]) -> list[Command]:
@@ -247,7 +253,7 @@ class TrainingEngine:
         for column, name in enumerate(self.types):
             if joined := self.workers.count(column) - self.cluster.workers[name]:
                 events.append(WorkersJoined(name, joined))
-        events += [self.resumed(job) for job in self.jobs.ids]
+        events += [*self.reservations.known.values(), *(self.resumed(job) for job in self.jobs.ids)]
         for lease, members in self._leases.members().items():
             column = int(self.jobs.on[members[0]])
             workers, names = self.workers.held_by(column, lease), tuple(self.jobs.ids[member] for member in members)
@@ -314,6 +320,16 @@ class TrainingEngine:
         self._changed = True
         return []
 
+    def _reserved(self, event: Reserved) -> list[Command]:
+        for name in event.workers:
+            self._type(name)
+        self.reservations.known[event.reservation] = event
+        return []
+
+    def _reservation_cancelled(self, event: ReservationCancelled) -> list[Command]:
+        self.reservations.known.pop(event.reservation, None)
+        return self._backfill()
+
     # Rounds
 
     def _round_began(self, event: RoundBegan) -> list[Command]:  # noqa: ARG002
@@ -323,6 +339,7 @@ class TrainingEngine:
             self.round_end = None
             return []
         self.rounds += 1
+        self.reservations.forget_past(self.now)
         # Where progress matters to the policy, jobs that only run on may in time be another matter, too.
         due = self.policy.by_progress and self.now >= self._decided + self._rounds.turn_seconds
         commands = self._decide() if self._changed or due else []
@@ -390,7 +407,7 @@ class TrainingEngine:
     def choose(self, seconds: float, *, preempt: bool) -> Chosen:
         """Which jobs are to run for so many seconds, by the shares as they are; nothing is stopped or started."""
         return self._rounds.choose(
-            self.jobs, self.workers, self._prices, now=self.now, seconds=seconds, preempt=preempt
+            self.jobs, self.workers, self._prices, self.reservations, now=self.now, seconds=seconds, preempt=preempt
         )
 
     def _assign(self, *, preempt: bool) -> list[Command]:

@@ -27,7 +27,7 @@ from fairway.engine.training.reasons import (
     gang,
     joined,
     reasons,
-    short_of_resources,
+    without_room,
 )
 from fairway.engine.training.smallest_change import Change, Trials, smallest_changes
 from fairway.engine.training.what_if import begin_next_round, snapshot, team_of, turn_seconds
@@ -205,7 +205,7 @@ def _reason(
     higher = np.count_nonzero((engine.jobs.priority > engine.jobs.priority[position]) & (engine.jobs.on >= 0))
     if higher:
         place += f"; {higher} of a higher priority class {'run' if higher > 1 else 'runs'}"
-    short = short_of_resources(engine, position)
+    short = without_room(engine, position)
     if short is not None:
         return Reason(short.code, f"{short.sentence}; {place}")
     idle = [f"{room.free[column]} {engine.types[column]}" for column in usable if room.free[column]]

@@ -4,7 +4,8 @@ The rounds choose by accelerators alone. Where jobs also ask for CPUs or memory,
 more, in the order of their claims: each takes what it asks for of its machines, and one that finds too little left does
 not run in this round. After a turn of waiting it comes before jobs that have run for a turn. What a gang asks for is
 divided evenly among its workers; two jobs that share their workers take what both ask for. Jobs that ask for
-nothing take nothing, and where no job asks for anything this step is left out.
+nothing take nothing. Of workers that teams have reserved (`reservations`), jobs of others take none. Where no job asks
+for anything and nothing is reserved, this step is left out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 from fairway.cluster import UNCOUNTED
 from fairway.engine.training.job_table import JobTable
+from fairway.engine.training.reservations import Kept
 from fairway.engine.training.worker_pool import FREE, GONE, WorkerPool
 
 _ROUNDING = 1e-9
@@ -25,18 +27,19 @@ _TAKEN = 0
 
 
 class Unit(NamedTuple):
-    """One job, or two that share, on a type; `stays` if on the workers that they hold already."""
+    """One job, or two that share, on a type; `stays` if on the workers that they hold, `sure` if in any case."""
 
     members: tuple[int, ...]
     column: int
     stays: bool
+    sure: bool = False
 
 
 class Fitting:
     """What is left of the machines and the workers, while one job after another is given room."""
 
-    def __init__(self, jobs: JobTable, pool: WorkerPool) -> None:
-        self._jobs, self._pool = jobs, pool
+    def __init__(self, jobs: JobTable, pool: WorkerPool, kept: Kept | None = None) -> None:
+        self._jobs, self._pool, self._kept = jobs, pool, kept
         self._cpus = np.array([machine.cpus for machine in pool.machines])
         self._memory = np.array([machine.memory_bytes for machine in pool.machines])
         columns = range(jobs.rates.shape[1])
@@ -49,9 +52,9 @@ class Fitting:
         return bool(pool.machines) and bool(jobs.cpus.any() or jobs.memory.any())
 
     @classmethod
-    def beside_all(cls, jobs: JobTable, pool: WorkerPool) -> Fitting:
+    def beside_all(cls, jobs: JobTable, pool: WorkerPool, kept: Kept | None = None) -> Fitting:
         """What is left beside all that runs."""
-        made, running = cls(jobs, pool), jobs.on >= 0
+        made, running = cls(jobs, pool, kept), jobs.on >= 0
         made.fit(by_claim(jobs, jobs.on, jobs.partners(), running, running, np.zeros(len(jobs)), now=0.0, turn=0.0))
         return made
 
@@ -73,10 +76,19 @@ class Fitting:
         """Whether a job could start on a type, beside all that was given room."""
         return self._found(Unit((member,), column, stays=False)) is not None
 
+    def is_kept(self, member: int, column: int) -> bool:
+        """Whether too few workers of a type would be left for those who have reserved some, if a job had its own."""
+        if self._kept is None:
+            return False
+        left = np.count_nonzero(self._holder[column] == FREE) - int(self._jobs.scale[member])
+        return bool(left < self._kept.from_job(member, column))
+
     def _held(self, unit: Unit) -> tuple[int, ...] | None:
         """The workers that a unit holds, unless they or what it asks for are taken by now."""
         workers = list(self._pool.held_by(unit.column, int(self._jobs.lease[unit.members[0]])))
-        if (self._holder[unit.column][workers] != FREE).any():
+        if unit.sure:
+            return tuple(workers)
+        if self.is_kept(unit.members[0], unit.column) or (self._holder[unit.column][workers] != FREE).any():
             return None
         cpus, memory = self._asked(unit)
         machines, counts = np.unique(self._pool.machine_of(unit.column)[workers], return_counts=True)
@@ -88,6 +100,8 @@ class Fitting:
     def _found(self, unit: Unit) -> tuple[int, ...] | None:
         """Workers for a unit that starts, those first that no job would have to leave for it; None for too few."""
         column, size = unit.column, int(self._jobs.scale[unit.members[0]])
+        if self.is_kept(unit.members[0], column):
+            return None
         free = self._holder[column] == FREE
         for workers in (free & ~self._home[column], free):
             roomy = self._with_room(unit, workers)
@@ -124,6 +138,8 @@ class Fitting:
         cpus, memory = self._asked(unit)
         chosen = list(workers)
         self._holder[unit.column][chosen] = _TAKEN
+        if self._kept is not None:
+            self._kept.use(unit.members[0], unit.column, len(workers))
         machines = self._pool.machine_of(unit.column)[chosen]
         machines = machines[machines != UNCOUNTED]
         np.subtract.at(self._cpus, machines, cpus)
@@ -157,4 +173,4 @@ def by_claim(
     )
     for first in running[order].tolist():
         other = int(together[first])
-        yield Unit((first,) if other < 0 else (first, other), int(to[first]), bool(goes_on[first]))
+        yield Unit((first,) if other < 0 else (first, other), int(to[first]), bool(goes_on[first]), bool(stays[first]))

@@ -258,6 +258,34 @@ class PricesChanged:
         return "prices"
 
 
+class _OfReservation:
+    __slots__ = ()
+    reservation: str
+
+    @property
+    def cause(self) -> str:
+        """The reservation."""
+        return f"reservation {self.reservation}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved(_OfReservation):
+    """So many workers, by type, are a team's alone from one time to another."""
+
+    reservation: str
+    team: str
+    workers: Mapping[str, int]
+    begins: float
+    ends: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationCancelled(_OfReservation):
+    """A reservation is not wanted any more."""
+
+    reservation: str
+
+
 Event: TypeAlias = (
     JobArrived
     | JobResumed
@@ -274,6 +302,8 @@ Event: TypeAlias = (
     | StepsCounted
     | CheckpointKept
     | PricesChanged
+    | Reserved
+    | ReservationCancelled
 )
 
 

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairway.allocate.arrays import FloatArray
+from fairway.allocate.arrays import BoolArray, FloatArray
 from fairway.engine.training.job_table import JobTable
 
 _CLASS = 1e9
 """Seconds by which a class is ahead of the next lower one: far more than any job is ever owed."""
+
+
+def before_all(ahead: FloatArray, some: BoolArray) -> FloatArray:
+    """Let some jobs be ahead of all others: those for whose teams workers are reserved."""
+    return np.where(some, ahead.max(initial=0.0) + _CLASS, ahead)
 
 
 def precedence(jobs: JobTable) -> FloatArray:

@@ -8,6 +8,7 @@ The first that applies is the reason:
 - `WaitingForRound`: it starts as the next round begins, or nothing was decided about it yet;
 - `NotEnoughResources`: workers that it could use are idle, but their machines have too few CPUs or too little memory
   beside what other jobs ask for;
+- `Reserved`: what it could use is idle or held, but too few of it are not reserved for other teams;
 - `NotEnoughWorkers`: workers that it could use are idle, but on no type as many as it asks for at once;
 - `WaitingForShare`: other jobs hold all workers that it could use, and keep them or are owed more.
 
@@ -28,6 +29,7 @@ from fairway.allocate.arrays import BoolArray, IntArray
 from fairway.cluster import resources_in_words
 from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.fitting import Fitting
+from fairway.engine.training.reservations import Kept
 from fairway.engine.training.what_if import choose_next_round, snapshot
 
 Code: TypeAlias = Literal[
@@ -37,6 +39,7 @@ Code: TypeAlias = Literal[
     "WaitingForShare",
     "NotEnoughWorkers",
     "NotEnoughResources",
+    "Reserved",
     "Held",
     "WorkersDrained",
     "WorkersLost",
@@ -93,8 +96,8 @@ def reasons(engine: TrainingEngine, *, drained: Mapping[str, int] = NONE_DRAINED
     where = jobs.rates > 0
     codes = np.where((where & (room.free > 0)).any(axis=1), "NotEnoughWorkers", "WaitingForShare").astype(object)
     details = (~jobs.shares.any(axis=1)).astype(object)
-    for position, asked in _without_room(engine, np.flatnonzero(jobs.on < 0).tolist()):
-        codes[position], details[position] = "NotEnoughResources", asked
+    for position, reason in _jobs_without_room(engine, np.flatnonzero(jobs.on < 0).tolist()):
+        codes[position], details[position] = reason
     if (jobs.on < 0).any():
         starting = list(choose_next_round(snapshot(engine)))
         codes[starting], details[starting] = "WaitingForRound", False
@@ -129,30 +132,48 @@ def blocked(engine: TrainingEngine, position: int, room: Room) -> Reason | None:
     return Reason(codes[-1], _sentence(codes[-1], int(scale), types, None, room, engine.policy.name))
 
 
-def short_of_resources(engine: TrainingEngine, position: int) -> Reason | None:
-    """Why a job waits whose accelerators are idle, but whose CPUs or memory are not; None if that is not so."""
-    for _, asked in _without_room(engine, [position]):
-        return Reason("NotEnoughResources", _short_of(asked))
-    return None
+def without_room(engine: TrainingEngine, position: int) -> Reason | None:
+    """Why a job waits whose accelerators are reserved, or are idle without the CPUs or memory; None if it is not so."""
+    return next((reason for _, reason in _jobs_without_room(engine, [position])), None)
 
 
-def _without_room(engine: TrainingEngine, positions: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Those of some waiting jobs that have as many idle workers as they ask for, but no room on their machines.
-
-    With what they ask for, in words.
-    """
+def _jobs_without_room(engine: TrainingEngine, positions: Sequence[int]) -> Iterator[tuple[int, Reason]]:
+    """Those of some waiting jobs that could not start on idle workers, or that have too few besides reserved ones."""
     jobs, pool = engine.jobs, engine.workers
-    if not Fitting.is_needed(jobs, pool):
+    seconds = engine.options.round_seconds if engine.round_end is None else max(engine.round_end - engine.now, 0.0)
+    kept = engine.reservations.kept(jobs, engine.now, seconds)
+    if kept is None and not Fitting.is_needed(jobs, pool):
         return
-    fitting = Fitting.beside_all(jobs, pool)
+    whole = None if kept is None else kept.fresh()
+    fitting = Fitting.beside_all(jobs, pool, kept)
     for position in positions:
-        enough = (jobs.rates[position] > 0) & (pool.free >= jobs.scale[position])
-        if enough.any() and not any(fitting.has_room(position, column) for column in np.flatnonzero(enough).tolist()):
-            yield position, resources_in_words(float(jobs.cpus[position]), float(jobs.memory[position]))
+        scale = int(jobs.scale[position])
+        able = np.flatnonzero((jobs.rates[position] > 0) & (pool.present >= scale)).tolist()
+        if whole is not None and able and all(
+            pool.present[column] - whole.from_job(position, column) < scale or fitting.is_kept(position, column)
+            for column in able
+        ):  # fmt: skip
+            yield position, Reason("Reserved", _reserved(engine, position, able, whole))
+            continue
+        enough = [column for column in able if pool.free[column] >= scale]
+        if enough and not any(fitting.has_room(position, column) for column in enough):
+            asked = resources_in_words(float(jobs.cpus[position]), float(jobs.memory[position]))
+            yield position, Reason("NotEnoughResources", _short_of(asked))
 
 
 def _short_of(asked: str) -> str:
     return f"it asks for {asked}, and no machine with enough idle workers has so much left beside what runs there"
+
+
+def _reserved(engine: TrainingEngine, position: int, columns: Sequence[int], kept: Kept) -> str:
+    scale = int(engine.jobs.scale[position])
+    promised = {
+        f"{one.workers[engine.types[column]]} {engine.types[column]} for team '{one.team}' ({one.reservation})": None
+        for column in columns
+        for one in kept.promised(position, column)
+    }
+    wants = gang(scale, [engine.types[column] for column in columns])
+    return f"it asks for {wants}, but too few are not reserved: {joined(list(promised), 'and')}"
 
 
 def _blocked(where: BoolArray, scale: IntArray, room: Room) -> list[tuple[Code, BoolArray]]:
@@ -186,8 +207,8 @@ def _sentence(code: Code, scale: int, types: Sequence[str], detail: object, room
             return f"every {either(types)} is held by jobs that keep it or are owed more time"
         case "NotEnoughWorkers":
             return f"{wants} at once; some are free, but not so many of one type"
-        case "NotEnoughResources":
-            return _short_of(str(detail))
+        case "NotEnoughResources" | "Reserved":
+            return str(detail)
         case "Held":
             names = list(dict.fromkeys(job for name in types for job in room.holders.get(name, ())))
             hold = "holds" if len(names) == 1 else "hold"

@@ -20,7 +20,8 @@ from fairway.allocate.mechanism.places import keep_places
 from fairway.allocate.mechanism.rounds import account, carry_over, choose, weigh_moves
 from fairway.engine.training.fitting import Fitting, by_claim
 from fairway.engine.training.job_table import NONE, JobTable
-from fairway.engine.training.precedence import precedence
+from fairway.engine.training.precedence import before_all, precedence
+from fairway.engine.training.reservations import Kept, Reservations
 from fairway.engine.training.worker_pool import WorkerPool
 
 _ROUNDS_PER_TURN = 5.0
@@ -138,7 +139,15 @@ class Rounds:
             self._owed, self._charged = self._owed[kept], charged
 
     def choose(
-        self, jobs: JobTable, pool: WorkerPool, prices: FloatArray | None, *, now: float, seconds: float, preempt: bool
+        self,
+        jobs: JobTable,
+        pool: WorkerPool,
+        prices: FloatArray | None,
+        reservations: Reservations,
+        *,
+        now: float,
+        seconds: float,
+        preempt: bool,
     ) -> Chosen:
         """Decide which jobs run until the next round."""
         free = pool.free
@@ -150,7 +159,12 @@ class Rounds:
             free = free.copy()
             held = (on >= 0) & ~stays & (partner < np.arange(len(on)))  # a pair holds its workers once
             np.add.at(free, on[held], scale[held])
-        rates = (jobs.rates > 0).astype(float) if self._agnostic else jobs.rates
+        rates, shares = (jobs.rates > 0).astype(float) if self._agnostic else jobs.rates, jobs.shares
+        kept = reservations.kept(jobs, now, seconds)
+        if kept is not None:
+            rates, mine = self._copied(jobs, rates), kept.holders(now, seconds)
+            kept.leave_out_impossible(rates, pool.present)
+            ahead, shares = before_all(ahead, mine), jobs.like("shares", np.where(mine[:, None], 0.0, shares))
         if preempt:
             crowded = self._agnostic and bool(scale[~stays].sum() > free.sum())
             gains, least = weigh_moves(
@@ -161,7 +175,7 @@ class Rounds:
             gains, least = np.zeros(rates.shape, np.int64), np.ones(len(on))
         first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         to, together, charged, pair_charged = choose(
-            jobs.shares, jobs.owed, rates, scale, on, partner, first, second, self._shares, self._owed, self._rates,
+            shares, jobs.owed, rates, scale, on, partner, first, second, self._shares, self._owed, self._rates,
             stays, free, seconds, self.turn_seconds, gains, least, ahead,
         )  # fmt: skip
         if preempt and ((to != on) & (np.minimum(to, on) >= 0)).any():
@@ -170,19 +184,20 @@ class Rounds:
             np.subtract.at(left, to[given], scale[given])
             alone = (together < 0) & (partner < 0) & ~stays
             waits = to < 0
-            if keep_places(to, on, alone, scale, jobs.rates, gains, left) and waits.any():
+            able = jobs.rates if kept is None else jobs.like("rates", np.where(rates > 0, jobs.rates, 0.0))
+            if keep_places(to, on, alone, scale, able, gains, left) and waits.any():
                 # Other workers are left than before, which jobs that wait may be able to use.
                 then, _, gifts, _ = choose(
-                    jobs.shares, jobs.owed, rates, scale, to, together, first[:0], second[:0], self._shares[:0],
+                    shares, jobs.owed, rates, scale, to, together, first[:0], second[:0], self._shares[:0],
                     self._owed[:0], self._rates[:0], ~waits, left, seconds, self.turn_seconds, gains, least, ahead,
                 )  # fmt: skip
                 to, charged = np.where(waits, then, to), np.where(waits, gifts, charged)
         workers: Mapping[int, tuple[int, ...]] = {}
-        if Fitting.is_needed(jobs, pool):
+        if kept is not None or Fitting.is_needed(jobs, pool):
             served = charged >= 0
             served[pairs[pair_charged >= 0].ravel()] = True
             to, together, charged, workers = self._fitted(
-                jobs, pool, to, together, charged, served, ahead, stays, free, rates, now=now, seconds=seconds
+                jobs, pool, kept, to, together, charged, served, ahead, stays, free, rates, now=now, seconds=seconds
             )
             if len(pairs):
                 pair_charged = np.where(together[first] == second, pair_charged, NONE)
@@ -198,15 +213,20 @@ class Rounds:
         ]
         return Chosen(np.flatnonzero(changed & (on >= 0)), started, to[starting].tolist(), workers)
 
+    def _copied(self, jobs: JobTable, rates: FloatArray) -> FloatArray:
+        """The same rates, to be changed."""
+        return rates.copy() if self._agnostic else jobs.like("rates", rates)
+
     def _fitted(
-        self, jobs: JobTable, pool: WorkerPool, to: IntArray, together: IntArray, charged: IntArray, served: BoolArray,
-        ahead: FloatArray, stays: BoolArray, free: IntArray, rates: FloatArray, *, now: float, seconds: float,
+        self, jobs: JobTable, pool: WorkerPool, kept: Kept | None, to: IntArray, together: IntArray,
+        charged: IntArray, served: BoolArray, ahead: FloatArray, stays: BoolArray, free: IntArray,
+        rates: FloatArray, *, now: float, seconds: float,
     ) -> tuple[IntArray, IntArray, IntArray, Mapping[int, tuple[int, ...]]]:  # fmt: skip
         """Let only those jobs run that fit on their machines, and others that do in the place of the rest."""
-        to, together, charged, rates = to.copy(), together.copy(), charged.copy(), rates.copy()
+        to, together, charged, rates = to.copy(), together.copy(), charged.copy(), self._copied(jobs, rates)
         nobody = np.zeros(0, np.int64)
         for attempt in range(_MOST_FITTINGS):
-            fitting = Fitting(jobs, pool)
+            fitting = Fitting(jobs, pool, None if kept is None else kept.fresh())
             units = by_claim(jobs, to, together, served, stays, ahead, now=now, turn=self.turn_seconds)
             workers, failed = fitting.fit(units)
             for unit in failed:

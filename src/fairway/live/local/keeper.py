@@ -49,6 +49,10 @@ _LONGEST_NAME = 200
 _LOG_SECONDS = 0.5
 """How often to look whether a log has grown too large."""
 
+_BUILD = "fairway.live.local.environment_build"
+_TAIL_BYTES = 400
+"""How much of what a failed installation has printed last is said as the reason."""
+
 
 class _CannotStartError(Exception):
     """The job's processes could not be started; the message says why."""
@@ -73,6 +77,7 @@ class Keeper:
             now=time.monotonic,
         )
         self._told = self._shut_down = self._at_once = self._out_of_memory = False
+        self._environment: dict[str, str] = {}
         self._group = group_at(order.groups)
         self._user = None if order.user is None else JobUser(**order.user)
         self._reader, self._writer = os.pipe()
@@ -140,23 +145,44 @@ class Keeper:
             raise _CannotStartError(f"log {error.filename}: {error.strerror}") from None
 
     def _set_up(self, log: IO[bytes]) -> None:
-        if self._order.setup is None:
-            return
-        setup = self._spawn(self._order.setup, {}, log)
-        while setup.poll() is None:
+        if self._order.requirements is not None:
+            self._build_environment(self._order.requirements, log)
+        if self._order.setup is not None:
+            code = self._run_before(self._order.setup, log)
+            if code:
+                raise _CannotStartError(f"setup ended with exit code {code}; its output is in the log")
+
+    def _build_environment(self, requirements: str, log: IO[bytes]) -> None:
+        """Have the virtual environment that the job asks for, and let all that follows run in it."""
+        before, link = os.fstat(log.fileno()).st_size, self._files.channel.directory / "environment"
+        file = str(Path(self._order.workdir or "/") / requirements)
+        command = [sys.executable, "-m", _BUILD, file, str(self._order.environments), str(link)]
+        code = self._run_before(command, log)
+        if code:
+            tail = " ".join(_tail_of(self._order.logs[0], before).split()) or "it said nothing"
+            raise _CannotStartError(f"environment: {requirements} cannot be installed (exit code {code}): {tail}")
+        path = os.fspath(link.readlink())
+        self._environment = {
+            "VIRTUAL_ENV": path,
+            "PATH": f"{path}/bin:{self._order.environment.get('PATH', os.defpath)}",
+        }
+
+    def _run_before(self, command: str | list[str], log: IO[bytes]) -> int:
+        """Run something before the job, unless it is to stop; its exit code."""
+        process = self._spawn(command, {}, log)
+        while process.poll() is None:
             self._sleep(None)
             if self._told:
-                os.killpg(setup.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
                 self._stop.terminated = True
-        if setup.returncode:
-            raise _CannotStartError(f"setup ended with exit code {setup.returncode}; its output is in the log")
+        return process.returncode
 
     def _start(self, logs: list[IO[bytes]]) -> None:
         for additions, log in zip(self._order.ranks, logs, strict=True):
             self._ranks.append(self._spawn(self._order.run, additions, log))
 
     def _spawn(self, run: str | list[str], additions: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-        environment = {**self._order.environment, **additions}
+        environment = {**self._order.environment, **self._environment, **additions}
         workdir = self._order.workdir
         if workdir is not None and self._user is None and not Path(workdir).is_dir():
             raise _CannotStartError(f"workdir {workdir}: no such directory")
@@ -279,6 +305,14 @@ class Keeper:
                 self._group.remove()
                 self._bound_logs()
                 return
+
+
+def _tail_of(log: str, before: int) -> str:
+    """The last of what was printed into a log after so many bytes."""
+    with open(log, "rb") as file:  # noqa: PTH123 - a log is large, and only its end is read
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(before, size - _TAIL_BYTES))
+        return file.read(_TAIL_BYTES).decode(errors="replace")
 
 
 def children_of(parent: int) -> set[int]:

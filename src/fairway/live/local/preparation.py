@@ -102,6 +102,8 @@ class RunPreparation:
                     run.directory, limited=program.cpus is not None or program.memory_bytes is not None
                 ).paths
             ],
+            requirements=program.requirements,
+            environments=None if program.requirements is None else str(self._environments(user)),
             cpus=program.cpus,
             memory_bytes=program.memory_bytes,
         )
@@ -114,6 +116,15 @@ class RunPreparation:
         pace = self.pace(run, command.steps_per_second)
         files.write_lease(LeaseState(command.lease, command.until, command.expires, pace=pace))
         return run
+
+    def _environments(self, user: JobUser | None) -> Path:
+        """Where the virtual environments of a user's jobs are."""
+        directory = self.directory / "environments" / ("own" if user is None else f"user-{user.uid}")
+        if problem := _cannot_write(directory):
+            raise RefusedError(Refusal.CANNOT_START, f"directory of environments {problem}")
+        if user is not None:
+            self._give(directory, user)
+        return directory
 
     def _give(self, directory: Path, user: JobUser) -> None:
         """Let a directory belong to a user, who may pass through those above it."""

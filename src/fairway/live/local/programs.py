@@ -16,6 +16,7 @@ from threading import get_ident
 
 from fairway.errors import InputError
 from fairway.live.backend.commands import JobProgram
+from fairway.live.local.environment_build import uv_program
 
 _FIRST_WORD = re.compile(
     r"(?:\s|#[^\n]*\n)*"  # nothing, and comments
@@ -47,12 +48,21 @@ def refuse_what_cannot_run(program: JobProgram) -> None:
             _refuse_too_long(where, word)
     for name, value in program.envs.items():
         _refuse_too_long(f"envs.{name}", f"{name}={value}")
+    if program.requirements is not None and uv_program() is None:
+        raise InputError(
+            "environment.uv: given, but the program 'uv' is not on this machine; install it, as by 'pip install uv', "
+            "or install what the job needs by 'setup'"
+        )
     if program.user is not None:
         return
+    if program.requirements is not None:
+        _require_file("environment.uv", Path(program.workdir or "/") / program.requirements)
     if program.workdir is not None:
         _require_directory(Path(program.workdir))
     if program.checkpoint_directory is not None:
         _require_writable(Path(program.checkpoint_directory))
+    if program.requirements is not None:
+        return  # it may bring the command
     if program.setup is not None:
         _require_command("setup", program.setup, program)  # what it installs, `run` may need
     else:
@@ -76,6 +86,15 @@ def _require_directory(path: Path) -> None:
         raise InputError(f"workdir: '{path}' is not a directory of this machine; make it, or give another")
     if not os.access(path, os.R_OK | os.X_OK):
         raise InputError(f"workdir: no permission to enter '{path}'; change that, or give another")
+
+
+def _require_file(where: str, path: Path) -> None:
+    try:
+        readable = path.is_file() and os.access(path, os.R_OK)
+    except (OSError, ValueError):
+        readable = False
+    if not readable:
+        raise InputError(f"{where}: '{path}' is not a file of this machine that can be read; correct it or the workdir")
 
 
 def _require_writable(path: Path) -> None:

@@ -31,6 +31,7 @@ class RunOrder:
 
     Of each log, the last `log_bytes` are kept. `groups` are the control groups that all its processes are put into,
     `user` is as whom they run (`JobUser`). Together they may use so many `cpus` and `memory_bytes`.
+    They have a virtual environment with `requirements`, which is among the `environments`.
     """
 
     job: str
@@ -47,6 +48,8 @@ class RunOrder:
     groups: list[str] = field(default_factory=list)
     user: dict[str, Any] | None = None
     log_bytes: int = LOG_BYTES
+    requirements: str | None = None
+    environments: str | None = None
     cpus: float | None = None
     memory_bytes: int | None = None
 

@@ -21,7 +21,7 @@ from fairway.allocate.policy import Policy
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.engine.training.engine import EngineOptions, TrainingEngine
-from fairway.engine.training.messages import Event, JobArrived
+from fairway.engine.training.messages import Event, JobArrived, ReservationCancelled, Reserved
 from fairway.errors import InputError
 from fairway.fault_points import reached
 from fairway.jobs.description import JobDescription
@@ -47,6 +47,7 @@ from fairway.store.dependencies import jobs_ended, names_others, needs_of
 from fairway.store.journal import last_sequence, record_start, trim_decisions, trim_journal
 from fairway.store.messages import event_document
 from fairway.store.queries import jobs_since, jobs_taken_back, snapshot
+from fairway.store.reservations import open_reservations
 from fairway.store.standing import load_standing
 from fairway.store.states import JobState
 from fairway.store.workers import agents_seen, drain_workers, register_agent, undrain_workers
@@ -156,6 +157,7 @@ class Session:
         scheduler, clock = self.scheduler, self._around.clock
         if scheduler.closing:
             return
+        self._look_for_reservations()
         self._taken_back = True
         arrivals: list[tuple[LiveJob, JobArrived]] = []
         records = self._around.store.read(jobs_since, self._last_job)
@@ -175,6 +177,20 @@ class Session:
                 arrivals.append((job, event))
         scheduler.arrive(arrivals)
         self.look_for_cancels()
+
+    def _look_for_reservations(self) -> None:
+        """Take in what was reserved, and what is not any more."""
+        clock, scheduler = self._around.clock, self.scheduler
+        found = {one.id: one for one in self._around.store.read(open_reservations, at=clock.today())}
+        known = scheduler.engine.reservations.known
+        events: list[Event] = [
+            Reserved(name, one.team, here, clock.at(one.begins_at), clock.at(one.ends_at))
+            for name, one in found.items()
+            if name not in known
+            and (here := {kind: count for kind, count in one.workers.items() if kind in self.cluster.workers})
+        ]
+        events += [ReservationCancelled(name) for name in known if name not in found]
+        scheduler.take_in(*events)
 
     def look_for_cancels(self) -> None:
         """Take in what was taken back, if that may be something and the last time is not just a moment ago.

@@ -23,6 +23,7 @@ def program_of(spec: JobDescription, *, user: str | None = None, log_bytes: int 
         grace_seconds=spec.grace,
         user=user,
         log_bytes=log_bytes,
+        requirements=None if spec.environment is None else spec.environment.uv,
         cpus=spec.resources.cpus,
         memory_bytes=spec.resources.memory,
     )

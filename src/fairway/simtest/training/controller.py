@@ -14,6 +14,8 @@ from sqlalchemy import Connection
 from fairway.jobs.description import job_of
 from fairway.live.local.backend import LocalBackend
 from fairway.live.training.controller import Controller
+from fairway.live.training.priorities import PriorityClass
+from fairway.live.training.quotas import TOTAL
 from fairway.live.training.settings import ControllerSettings
 from fairway.service.intake import Intake
 from fairway.simtest.training.writer import SimulatedWriter
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
     from fairway.simtest.training.world import World
 
 _SLOWEST_COMMIT = 0.01
+
+_QUOTAS = {"red": {TOTAL: 2}}
+_CLASSES = {"urgent": PriorityClass(10), "soon": PriorityClass(5, preempts=False), "later": PriorityClass(-5)}
+_CPUS = 4.0
+"""Of the machine, whatever the one has that this runs on."""
 
 
 class SimulatedAgents:
@@ -83,6 +90,10 @@ class SimulatedController:
                 round_seconds=world.settings["round_seconds"],
                 restart_seconds=0.1,
                 emulate=world.settings["emulate"],
+                quotas=_QUOTAS,
+                priority_classes=_CLASSES,
+                cpus=_CPUS,
+                memory_bytes=2**33,
             )
             backend = LocalBackend(
                 settings.backend_directory, emulate=settings.emulate, agents=SimulatedAgents(world, self.process)

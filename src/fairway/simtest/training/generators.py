@@ -153,4 +153,8 @@ def _spec(draw: Random, emulate: str) -> dict[str, Any]:
         spec["resources"] = {"accelerators": "v100:2"}
     if draw.random() < 0.3:
         spec["team"] = draw.choice(("red", "blue"))
+    if draw.random() < 0.25:
+        spec["priority_class"] = draw.choice(("urgent", "soon", "later"))
+    if draw.random() < 0.25:
+        spec.setdefault("resources", {})["cpus"] = draw.choice((1, 2, 3))
     return spec

@@ -30,7 +30,15 @@ def _add_what_jobs_are_found_by_and_wait_for(connection: Connection) -> None:
     schema.dependencies.create(connection)
 
 
-STEPS: Mapping[int, Step] = {2: _add_expiry_and_use_of_tokens, 3: _add_what_jobs_are_found_by_and_wait_for}
+def _add_reservations(connection: Connection) -> None:
+    schema.reservations.create(connection)
+
+
+STEPS: Mapping[int, Step] = {
+    2: _add_expiry_and_use_of_tokens,
+    3: _add_what_jobs_are_found_by_and_wait_for,
+    4: _add_reservations,
+}
 """By version: what turns the tables of the version before into those of this one."""
 
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
 from fairway.store.database.columns import Json, State, Whole, Words
 from fairway.store.states import JobState
 
-VERSION = 3
+VERSION = 4
 """Of these tables. Raise it with every change, and add the step that makes the change to `migrations`."""
 
 metadata = MetaData()
@@ -205,6 +205,20 @@ standing = Table(
     Column("name", Words, primary_key=True),
     Column("at", Double, nullable=False),
     Column("body", Json, nullable=False),
+)
+
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("number", Whole, primary_key=True, autoincrement=False),
+    Column("team", Words, nullable=False),
+    Column("workers", Json, nullable=False),
+    Column("begins_at", Double, nullable=False),
+    Column("ends_at", Double, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("created_by", Words, nullable=False),
+    Column("cancelled_at", Double),
+    CheckConstraint("begins_at < ends_at"),
 )
 
 tokens = Table(
