@@ -61,8 +61,13 @@ class LiveRun:
         return mean(self.idle)
 
 
-def run_live(workload: Workload, policy: str, round_seconds: float, restart_seconds: float) -> LiveRun:
-    """Run a workload; rounds and restarts are in seconds of the wall clock."""
+def run_live(
+    workload: Workload, policy: str, round_seconds: float, restart_seconds: float, *, backend: str = "local"
+) -> LiveRun:
+    """Run a workload; rounds and restarts are in seconds of the wall clock.
+
+    Another backend than that of this machine has the accelerators of the workload by itself.
+    """
     with tempfile.TemporaryDirectory(prefix="fairway-") as name:
         directory = Path(name)
         traces = directory / "traces"
@@ -73,7 +78,8 @@ def run_live(workload: Workload, policy: str, round_seconds: float, restart_seco
             round_seconds=round_seconds * workload.time_scale,
             restart_seconds=restart_seconds * workload.time_scale,
             time_scale=workload.time_scale,
-            emulate=workload.emulate,
+            emulate=workload.emulate if backend == "local" else None,
+            backend=backend,
         )
         with open_store(directory) as store:
             controller = Controller(settings, store)

@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -58,16 +58,23 @@ class Findings:
 
 
 def kill_again_and_again(
-    directory: Path, kills: int, seed: int, *, active: int = 8, gap: tuple[float, float] = (0.1, 1.6)
+    directory: Path,
+    kills: int,
+    seed: int,
+    *,
+    active: int = 8,
+    gap: tuple[float, float] = (0.1, 1.6),
+    options: Sequence[str] = ("--emulate", EMULATE),
+    strike: Callable[[System, random.Random, Findings], None] | None = None,
 ) -> Findings:
-    """Do it `kills` times at random moments, with about `active` jobs at any time."""
+    """Do it `kills` times at random moments, with about `active` jobs at any time; `strike` is what kills something."""
     draws = random.Random(seed)
-    system = System(directory / "home", ["--emulate", EMULATE, "--round", "2s"])
+    system = System(directory / "home", [*options, "--round", "2s"])
     traces = directory / "traces"
     traces.mkdir(parents=True)
     findings = Findings()
     began = time.monotonic()
-    submitter = _Submitter(system, traces, active, seed)
+    submitter = Submitter(system, traces, active, seed)
     try:
         system.start()
         submitter.start()
@@ -78,7 +85,7 @@ def kill_again_and_again(
                 system.wait_until_ready(time.monotonic())
             time.sleep(draws.uniform(*gap))
             watch.look()
-            _kill_something(system, draws, findings)
+            (strike or kill_something)(system, draws, findings)
             if not system.alive:
                 time.sleep(draws.choice([0.0, draws.uniform(0.0, 1.0)]))  # things go on without a controller
                 system.start(wait=False)
@@ -86,7 +93,7 @@ def kill_again_and_again(
                 print(f"  {number + 1} of {kills} kills: {dict(findings.killed)}", file=sys.stderr, flush=True)
         submitter.finish()
         system.wait_until_ready(time.monotonic())
-        jobs = _wait_for_all(system)
+        jobs = wait_for_all(system)
     finally:
         submitter.over.set()
         findings.left_behind = system.stop()
@@ -103,7 +110,7 @@ def kill_again_and_again(
     return findings
 
 
-class _Submitter(Thread):
+class Submitter(Thread):
     """Keeps some jobs going through the client, whatever becomes of the server; notes what was acknowledged."""
 
     def __init__(self, system: System, traces: Path, active: int, seed: int) -> None:
@@ -167,7 +174,7 @@ class _CheckpointWatch:
                     yield f"{name} began at step {life.first} though the server knew of a checkpoint at {known}"
 
 
-def _kill_something(system: System, draws: random.Random, findings: Findings) -> None:
+def kill_something(system: System, draws: random.Random, findings: Findings) -> None:
     what = draws.choice(["controller", "agent", "keeper", "rank"])
     victims: Callable[[], Iterable[int]] = {
         "controller": lambda: [system.process.pid] if system.process is not None else [],
@@ -186,7 +193,7 @@ def _kill_something(system: System, draws: random.Random, findings: Findings) ->
         system.process.wait()
 
 
-def _wait_for_all(system: System) -> list[dict[str, Any]]:
+def wait_for_all(system: System) -> list[dict[str, Any]]:
     deadline = time.monotonic() + PATIENCE
     with httpx.Client(base_url=system.address, headers=system.headers, timeout=30.0) as client:
         while True:

@@ -21,8 +21,8 @@ from benchmarks._serving_live_fork import Fork
 from fairway.errors import FairwayError
 from fairway.live.serving.clients.async_client import AsyncServingClient
 from fairway.live.serving.local import backend
-from fairway.live.serving.local.channel import Channel
 from fairway.live.serving.local.shared_table import SharedTable
+from fairway.live.serving.sockets.channel import Channel
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.live.serving.supervise.supervisor import Supervisor
 

@@ -10,7 +10,7 @@
 - `planning`: what the decisions on a request's way take.
 
 Everything runs on this machine. Ours and the peer take turns, and both are up all the time; each turn has its ratio.
-The first two need Ray Serve (pip install 'fairway[ray]'), and are left out where it is not installed.
+The first two need Ray Serve (pip install 'fairway[ray-serve]'), and are left out where it is not installed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main(
         raise typer.BadParameter(f"'{unknown.pop()}' given, expected one of {', '.join(PARTS)}", param_hint="--only")
     chosen = [name for name in PARTS if not only or name in only]
     if _FOR_RAY & set(chosen) and (find_spec("ray") is None or find_spec("ray.serve") is None):
-        say("Ray Serve is not installed: nothing is compared with it; pip install 'fairway[ray]'")
+        say("Ray Serve is not installed: nothing is compared with it; pip install 'fairway[ray-serve]'")
         if only:
             raise typer.Exit(2)
         chosen = [name for name in chosen if name not in _FOR_RAY]

@@ -40,7 +40,8 @@ from fairway.live.local.run_files import RunFiles
 from fairway.live.serving.application.application_form import FORM as APPLICATION
 from fairway.live.serving.application.definition import ServedWorkflow, load_application
 from fairway.live.serving.application.profile_file import parse_profile
-from fairway.live.serving.local.channel import Channel
+from fairway.live.serving.nodes.guarded_channel import Credentials, GuardedChannel
+from fairway.live.serving.sockets.channel import Channel
 from fairway.place.problem_file import parse_placement
 from fairway.profiles.csv_table import parse_csv
 from fairway.profiles.gavel_json import parse_gavel_json
@@ -132,6 +133,18 @@ def _wire_heads(data: bytes) -> object:
         theirs.sendall(data[:8])
         theirs.shutdown(socket.SHUT_WR)
         return channel.receive(0.0)
+
+
+def _strangers_words(data: bytes) -> object:
+    """What one says at a port for other nodes that does not know the secret."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        channel = GuardedChannel(ours, Credentials(b"secret"), is_caller=False)
+        theirs.sendall(data[:4096])
+        theirs.shutdown(socket.SHUT_WR)
+        while (heard := channel.receive(0.0)) is not None:
+            assert heard == []
+        return channel.is_trusted
 
 
 class _Transport(asyncio.Transport):
@@ -326,6 +339,7 @@ DOORS: Mapping[str, Door] = {
         ),
     ),
     "wire-heads": Door(_wire_heads, (b"Fwy1\x00\x00\x00\x00", b"Fwy1\xff\xff\xff\xff")),
+    "strangers-words": Door(_strangers_words, (b"FwT1" + b"n" * 32, b"FwT1" + b"n" * 64, b"GET / HTTP/1.1\r\n\r\n")),
     "http": Door(_http, (_POST, b"GET / HTTP/1.1\r\nHost: [::1]\r\n\r\n" * 2, b"GET / HTTP/1.0\r\n\r\n")),
     "host": Door(_text(checked_host), (b"*.fairway.example", b"[::1]")),
     "origin": Door(_text(checked_origin), (b"https://fairway.example:8642", b"http://[::1]:80")),

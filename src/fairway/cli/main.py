@@ -18,6 +18,7 @@ from fairway.cli.decide.configure import configure
 from fairway.cli.decide.place import place
 from fairway.cli.decide.policies import policies
 from fairway.cli.demo import demo
+from fairway.cli.gpus import gpus
 from fairway.cli.jobs.cancel import cancel
 from fairway.cli.jobs.explain import explain
 from fairway.cli.jobs.logs import logs
@@ -129,6 +130,7 @@ app.command(rich_help_panel=_RUN)(usage)
 app.command(rich_help_panel=_RUN)(top)
 app.command(rich_help_panel=_RUN)(workers)
 app.command(rich_help_panel=_RUN)(drain)
+app.add_typer(gpus, rich_help_panel=_RUN)
 app.add_typer(token, rich_help_panel=_RUN)
 
 

@@ -66,15 +66,31 @@ def _print(found: Sequence[Worker], json_to: str | None) -> None:
 
     from fairway.cli import words
 
-    table = Table("worker", "state", "jobs", "lease", "device", "agent", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    measured = any(worker.utilization is not None or worker.memory_used_bytes is not None for worker in found)
+    sick = any(worker.trouble for worker in found)
+    columns = ["worker", "state", "jobs", "lease", "device", "agent"]
+    columns += (["load"] if measured else []) + (["trouble"] if sick else [])
+    table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for worker in found:
         device = "emulated" if worker.emulated else worker.device
-        table.add_row(
+        row = [
             words.text(worker.name, "bold"),
             words.state(worker.state),
             words.text(", ".join(worker.jobs)),
             words.text(worker.lease),
             words.text(device, "magenta" if worker.emulated else ""),
             words.text(worker.agent),
-        )
+        ]
+        row += [words.text(load_of(worker))] if measured else []
+        row += [words.text(worker.trouble, "red")] if sick else []
+        table.add_row(*row)
     words.console().print(table)
+
+
+def load_of(worker: Worker) -> str:
+    """How busy a device is, as in `35 %, 2.0 of 40.0 GiB, 98 W`; only what it says."""
+    parts = [] if worker.utilization is None else [f"{worker.utilization:.0%}".replace("%", " %")]
+    if worker.memory_used_bytes is not None and worker.memory_bytes:
+        parts.append(f"{worker.memory_used_bytes / 2**30:.1f} of {worker.memory_bytes / 2**30:.1f} GiB")
+    parts += [] if worker.power_watts is None else [f"{worker.power_watts:.0f} W"]
+    return ", ".join(parts)

@@ -95,6 +95,7 @@ class Job(Record):
     array_name: str | None = None
     team: str | None = None
     weight: float = 1.0
+    priority_class: str | None = None
     submitted_at: float | None = None
     submitted_by: str | None = None
     started_at: float | None = None
@@ -197,7 +198,11 @@ def _prediction(document: Mapping[str, Any]) -> Prediction | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Worker(Record):
-    """One accelerator: `free`, `busy`, `drained` or `lost`."""
+    """One accelerator: `free`, `busy`, `drained` or `lost`.
+
+    `trouble` is what is wrong with it, if it was taken out of service by itself; what the device measures of itself is
+    None where it does not.
+    """
 
     accelerator: str
     number: int
@@ -207,6 +212,12 @@ class Worker(Record):
     device: str | None = None
     jobs: Sequence[str] = ()
     lease: int | None = None
+    trouble: str | None = None
+    memory_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    utilization: float | None = None
+    power_watts: float | None = None
+    links: Sequence[str] = ()
 
     @property
     def name(self) -> str:

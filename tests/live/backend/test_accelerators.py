@@ -1,9 +1,6 @@
-"""What a machine has: GPUs through NVIDIA's library (here a stand-in for it), or emulated ones, which say so."""
+"""How accelerators are called, and those that are declared: emulated ones, which say so."""
 
 from __future__ import annotations
-
-import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,62 +9,8 @@ from fairway.live.backend.accelerators import (
     Accelerator,
     described,
     emulated_accelerators,
-    found_accelerators,
-    type_of_product,
 )
-
-
-class NVMLError(Exception):
-    pass
-
-
-def library(*products: str | bytes, driver: bool = True, unified: bool = False) -> SimpleNamespace:
-    def init() -> None:
-        if not driver:
-            raise NVMLError("no driver")
-
-    def memory(_: int) -> SimpleNamespace:
-        if unified:
-            raise NVMLError("not supported")
-        return SimpleNamespace(total=16 * 2**30)
-
-    return SimpleNamespace(
-        NVMLError=NVMLError,
-        nvmlInit=init,
-        nvmlShutdown=lambda: None,
-        nvmlDeviceGetCount=lambda: len(products),
-        nvmlDeviceGetHandleByIndex=lambda index: index,
-        nvmlDeviceGetName=lambda index: products[index],
-        nvmlDeviceGetUUID=lambda index: f"GPU-{index}",
-        nvmlDeviceGetMemoryInfo=memory,
-    )
-
-
-def test_gpus_are_found_and_numbered_within_their_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    products = ("Tesla V100-SXM2-16GB", b"NVIDIA A100-SXM4-80GB", "Tesla V100-SXM2-16GB")
-    monkeypatch.setitem(sys.modules, "pynvml", library(*products))
-    found = found_accelerators()
-    assert [(one.type, one.number, one.device) for one in found] == [
-        ("v100", 0, "GPU-0"),
-        ("a100", 0, "GPU-1"),
-        ("v100", 1, "GPU-2"),
-    ]
-    assert found[0].description == "v100 0 (Tesla V100-SXM2-16GB, 16 GiB)"
-    assert not found[0].emulated
-    assert described(found) == "2 v100, 1 a100"
-
-
-def test_a_gpu_without_memory_of_its_own_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", library("NVIDIA GB10", unified=True))
-    assert found_accelerators() == [Accelerator("gb10", 0, "GPU-0", "NVIDIA GB10", None)]
-
-
-def test_without_a_driver_or_the_library_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", library("NVIDIA T4", driver=False))
-    assert found_accelerators() == []
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert found_accelerators() == []
-    assert described([]) == "none"
+from fairway.live.devices.gpus import type_of_product
 
 
 @pytest.mark.parametrize(
@@ -95,6 +38,7 @@ def test_emulated_accelerators_say_so() -> None:
     assert described(slots) == "2 v100 (emulated), 1 k80 (emulated)"
     with pytest.raises(InputError, match=r"^emulate: 'v100' given, expected TYPE=COUNT"):
         emulated_accelerators("v100")
+    assert described([]) == "none"
 
 
 def test_a_name_that_lasts_does_not_depend_on_the_number_and_tells_machines_apart() -> None:

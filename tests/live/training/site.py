@@ -45,7 +45,7 @@ def until(condition: Callable[[], Any], what: str = "", patience: float = PATIEN
 class Site:
     """Use it as `with Site(tmp_path) as site`; whatever still runs is killed on leaving."""
 
-    def __init__(self, directory: Path, emulate: str = "v100=2,k80=1", **settings: Any) -> None:
+    def __init__(self, directory: Path, emulate: str | None = "v100=2,k80=1", **settings: Any) -> None:
         self.directory = directory / "site"
         settings = {"round_seconds": 1.0, "restart_seconds": 0.1, **settings}
         self.settings = ControllerSettings(self.directory, emulate=emulate, **settings)

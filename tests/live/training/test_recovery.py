@@ -214,3 +214,20 @@ def test_prices_are_needed_for_all_types_or_for_none() -> None:
     assert cluster_of(workers, {"v100": 2.0, "k80": 1.0, "h100": 9.0}).prices == {"v100": 2.0, "k80": 1.0}
     with pytest.raises(InputError, match="prices: none given for 'k80'"):
         cluster_of(workers, {"v100": 2.0})
+
+
+@pytest.mark.parametrize(
+    ("devices", "sizes"),
+    [
+        (["emulated-0", "emulated-1"], {}),
+        (["a/GPU-1", "a/GPU-2"], {}),
+        (["a/GPU-1", "a/GPU-2", "b/GPU-1", "b/GPU-2"], {"v100": 2}),
+        (["a/GPU-1", "b/GPU-1", "c/GPU-1"], {"v100": 1}),
+        (["a/GPU-1", "a/GPU-2", "b/GPU-1"], {"v100": 2}),
+        (["a/GPU-1", "b/GPU-1", "b/GPU-2"], {}),
+        (["a/GPU-1", "b/GPU-1", "a/GPU-2", "b/GPU-2"], {}),
+    ],
+)
+def test_nodes_of_equal_size_are_known_to_the_engine(devices: list[str], sizes: dict[str, int]) -> None:
+    workers = [Worker("v100", number, "local", device, True, 0.0) for number, device in enumerate(devices)]
+    assert cluster_of(workers, {}).workers_per_node == sizes

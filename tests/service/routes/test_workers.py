@@ -8,6 +8,8 @@ import httpx
 import pytest
 
 from fairway.engine.training.messages import BeginRound, RoundBegan
+from fairway.live.backend.accelerators import Accelerator
+from fairway.live.devices.gpus import DeviceReading
 from fairway.store.journal import record_decision, record_start, record_step
 from fairway.store.workers import all_workers, lose_workers
 from tests.service.running import JOB, PATIENCE, Served
@@ -21,7 +23,8 @@ def test_workers_say_what_they_are_and_do(own: Served, client: httpx.Client) -> 
     k80, first, second = body["workers"]
     assert k80 == {
         "accelerator": "k80", "number": 0, "agent": "local", "device": "k80 0 (emulated)", "emulated": True,
-        "state": "lost", "jobs": [], "lease": None,
+        "state": "lost", "jobs": [], "lease": None, "trouble": None, "memory_bytes": None, "memory_used_bytes": None,
+        "utilization": None, "power_watts": None, "links": [],
     }  # fmt: skip
     assert (first["state"], first["jobs"], first["lease"]) == ("busy", ["job-1"], 1)
     assert second["number"] == 1
@@ -30,6 +33,33 @@ def test_workers_say_what_they_are_and_do(own: Served, client: httpx.Client) -> 
         "k80": {"total": 1, "busy": 0, "drained": 0, "lost": 1},
         "v100": {"total": 2, "busy": 2, "drained": 0, "lost": 0},
     }
+
+
+def test_workers_say_what_their_gpus_measure_and_what_is_wrong_with_them(
+    own: Served, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = Accelerator(
+        "v100", 0, "GPU-0", "Tesla V100", 16 * 2**30, links=("GPU-1", "GPU-9"), sick="XID 79: it is off the bus",
+        reading=DeviceReading(0.5, 2**30, 250.0, 60.0, 3),
+    )  # fmt: skip
+    unread = Accelerator("v100", 1, "GPU-1", "Tesla V100", reading=DeviceReading())
+    monkeypatch.setattr(own.scheduler, "devices", lambda: {("v100", 0): gpu, ("v100", 1): unread})
+    _, first, second = client.get("/workers").json()["workers"]
+    assert (first["trouble"], first["utilization"], first["power_watts"]) == ("XID 79: it is off the bus", 0.5, 250.0)
+    assert (first["memory_bytes"], first["memory_used_bytes"], first["links"]) == (16 * 2**30, 2**30, ["v100/1"])
+    assert (second["trouble"], second["utilization"]) == (None, None)
+    text = client.get("/metrics").text
+    labels = '{accelerator="v100",device="GPU-0",number="0"}'
+    assert f"fairway_gpu_utilization_ratio{labels} 0.5" in text
+    assert f"fairway_gpu_memory_used_bytes{labels} 1.073741824e+09" in text
+    assert f"fairway_gpu_power_watts{labels} 250.0" in text
+    assert f"fairway_gpu_ecc_errors{labels} 3.0" in text
+    assert f"fairway_gpu_healthy{labels} 0.0" in text
+    assert 'fairway_gpu_healthy{accelerator="v100",device="GPU-1",number="1"} 1.0' in text
+    assert "fairway_gpu_temperature_celsius" in text
+    assert 'fairway_gpu_utilization_ratio{accelerator="v100",device="GPU-1"' not in text, (
+        "what is not measured is left out"
+    )
 
 
 def test_workers_are_drained_by_name_or_by_type_and_used_again(own: Served, client: httpx.Client) -> None:

@@ -131,6 +131,23 @@ def serve(
             rich_help_panel=_WORKERS,
         ),
     ] = "256MB",
+    backend: Annotated[
+        str,
+        typer.Option(
+            metavar="local|ray",
+            help="Where workers run: on this machine, or on the nodes of a Ray cluster, one for each accelerator.",
+            rich_help_panel=_WORKERS,
+        ),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|HOST:PORT",
+            help="The head of the Ray cluster; [bold]auto[/bold] is that of this machine.",
+            show_default=False,
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None,
     directory: Annotated[
         Path | None,
         typer.Option(
@@ -170,11 +187,14 @@ def serve(
 
     There is no scheduler in the middle: whichever worker receives a request plans it for all of them. Only those that
     plan in one place have one, the planner. A process that dies is started again, and what it had runs elsewhere.
+    With [bold]--backend ray[/bold] workers run on the nodes of a Ray cluster, each of which answers over HTTP.
     Ctrl-C stops everything.
 
     [bold]Examples[/bold]
 
     fairway serve documents:read_document --workers 2 --memory 64MB
+
+    fairway serve documents:read_document --backend ray --address auto
 
     fairway profile documents:read_document --output profile.yaml
     fairway serve documents:read_document --profile profile.yaml --scheduler esg
@@ -186,6 +206,8 @@ def serve(
     run(
         ServeOptionsGiven(
             target=target,
+            backend=backend,
+            address=address,
             workers=workers,
             memory=memory,
             threads=threads,

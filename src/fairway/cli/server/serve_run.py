@@ -22,14 +22,18 @@ from fairway.cli.server.quick_profile import quick_profile
 from fairway.errors import InputError
 from fairway.live.backend.accelerators import found_accelerators
 from fairway.live.serving.application.thread_choice import ThreadChoice, choose_threads
+from fairway.live.serving.seams.backend import accelerators_under
 from fairway.live.serving.supervise.open_files import allow_many_files
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.live.serving.supervise.supervisor import Supervisor, memory_directory
 from fairway.service.http.server import HttpServer, bound_socket, check_reach
 from fairway.service.http.sites import Sites
 from fairway.service.inference.app import create_inference_app
+from fairway.service.inference.ingress import INGRESS_PROGRAM, IngressOptions, ingress_files
 
 _AUTO = "auto"
+_LOCAL, _RAY = "local", "ray"
+_THIS_MACHINE = "127.0.0.1"
 _WORKERS = 2
 
 _FOR_MODELS = 0.9
@@ -64,10 +68,20 @@ class ServeOptionsGiven:
     allow_hosts: tuple[str, ...] = ()
     allow_origins: tuple[str, ...] = ()
     measures: bool = True
+    backend: str = _LOCAL
+    address: str | None = None
+
+    def check(self) -> None:
+        """Refuse a backend that is none, and what is not for the one that was given."""
+        if self.backend not in {_LOCAL, _RAY}:
+            raise InputError(f"--backend: '{self.backend}' given, expected {_LOCAL} or {_RAY}")
+        if self.address is not None and self.backend != _RAY:
+            raise InputError(f"--address: {self.address} given without --backend {_RAY}, which it is for")
 
     def settings(self, directory: Path, memory: Path) -> ServingSettings:
         """How to serve, with as many threads as were given; `chosen` says how many that should be with auto."""
-        found = found_accelerators() if self.workers is None else []
+        elsewhere = accelerators_under(self.backend, self.address) if self.workers is None else None
+        found = found_accelerators() if self.workers is None and elsewhere is None else []
         memory_bytes = None if self.memory is None else size_given("--memory", self.memory)
         sizes = [each.memory_bytes for each in found if each.memory_bytes is not None]
         if memory_bytes is None and sizes:
@@ -76,7 +90,11 @@ class ServeOptionsGiven:
             target=self.target,
             directory=directory,
             memory_directory=memory,
-            workers=self.workers or len(found) or _WORKERS,
+            workers=self.workers or elsewhere or len(found) or _WORKERS,
+            backend=self.backend,
+            address=self.address,
+            wire_certificate=None if self.certificate is None else self.certificate.absolute(),
+            wire_key=None if self.key is None else self.key.absolute(),
             memory_bytes=memory_bytes,
             devices=tuple(each.device for each in found if each.device is not None),
             scheduler=self.scheduler,
@@ -111,10 +129,11 @@ def run(asked: ServeOptionsGiven) -> None:
         signal.signal(one, _stopped)  # until the server takes signals, which may be a while
     sys.path.insert(0, str(Path.cwd()))  # as `python -m` would have it, for applications in this directory
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")]))
+    asked.check()
     sites = Sites(asked.allow_hosts, asked.allow_origins)
     check_reach(asked.host, asked.certificate, asked.key, plain_text=asked.plain_text)
     allow_many_files()
-    listening = bound_socket(asked.host, asked.port)
+    listening = bound_socket(asked.host, asked.port) if asked.backend == _LOCAL else None
     own = asked.directory is None
     directory = Path(tempfile.mkdtemp(prefix="fairway-serve-")) if asked.directory is None else asked.directory
     try:
@@ -127,6 +146,9 @@ def run(asked: ServeOptionsGiven) -> None:
         settings, choice = asked.chosen(settings)
         with Supervisor(settings) as supervisor:
             token = None if asked.no_token else _token(settings.directory)
+            if listening is None:
+                _serve_from_nodes(asked, supervisor, token, choice)
+                return
             server = HttpServer(
                 create_inference_app(supervisor, token=token),
                 asked.host,
@@ -140,11 +162,37 @@ def run(asked: ServeOptionsGiven) -> None:
             server.run()
             _ignore_signals()
     finally:
-        listening.close()
+        if listening is not None:
+            listening.close()
         if own:
             shutil.rmtree(directory, ignore_errors=True)
         else:
             (directory / "token").unlink(missing_ok=True)
+    typer.echo("stopped")
+
+
+def _serve_from_nodes(
+    asked: ServeOptionsGiven, supervisor: Supervisor, token: str | None, choice: ThreadChoice | None
+) -> None:
+    """Answer over HTTP on every node of a cluster, until a signal comes."""
+    files = ingress_files(
+        IngressOptions(
+            host=None if asked.host == _THIS_MACHINE else asked.host,
+            port=asked.port,
+            token=token,
+            plain_text=asked.plain_text,
+            allow_hosts=asked.allow_hosts,
+            allow_origins=asked.allow_origins,
+        ),
+        asked.certificate,
+        asked.key,
+    )
+    addresses = supervisor.run_beside(INGRESS_PROGRAM, files)
+    _ready(supervisor, ", ".join(addresses), token, choice)
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(one, lambda *_: None)
+    signal.pause()
+    _ignore_signals()
     typer.echo("stopped")
 
 
@@ -174,6 +222,8 @@ def _ready(supervisor: Supervisor, address: str, token: str | None, choice: Thre
     names = ", ".join(f"/workflows/{name}" for name in supervisor.workflows)
     typer.echo(f"Fairway serves {names} at {address}")
     kind = "emulated accelerators" if settings.emulated else "GPUs of this machine"
+    if settings.backend == _RAY:
+        kind = "one for each accelerator of the Ray cluster"
     typer.echo(f"workers: {settings.workers}{memory} ({kind}), scheduler {settings.scheduler}")
     if choice is not None:
         typer.echo(f"threads for each worker: {choice}")

@@ -69,10 +69,38 @@ def up(
         str,
         typer.Option(
             metavar="NAME[:OPTION,...]",
-            help="What runs the jobs: local, this machine, or a backend of your own as module:Class.",
+            help="What runs the jobs: local, this machine; ray, the nodes of a Ray cluster; or a backend of your own "
+            "as module:Class.",
             rich_help_panel=_MACHINE,
         ),
     ] = "local",
+    cpus: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            help="How many CPUs jobs that ask for some have in all; those of this machine otherwise.",
+            show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="How much memory jobs that ask for some have in all; that of this machine otherwise.",
+            show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|HOST:PORT|ray://HOST:PORT",
+            help="Where the Ray cluster is, with [bold]--backend ray[/bold]; auto, that of this machine, otherwise.",
+            show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
     log_limit: Annotated[
         str,
         typer.Option(
@@ -184,6 +212,8 @@ def up(
 
     fairway up --emulate v100=2 --policy my_module:MyPolicy:option=2
 
+    fairway up --backend ray --address auto
+
     fairway up --store postgresql://fairway@db.example/fairway --teams vision=2,speech=1
     """
     from fairway.cli.server.presence import announce, withdraw
@@ -197,7 +227,10 @@ def up(
         "time_scale": time_scale,
         "run_as": tuple(run_as or ()),
         "backend": backend,
+        "address": address,
         "log_limit": log_limit,
+        "cpus": cpus,
+        "memory": memory,
         "policy": policy,
         "round": round_,
         "teams": teams,

@@ -1,30 +1,31 @@
-"""What a backend has to run jobs on: GPUs that NVIDIA's library finds on a machine, or emulated ones that are declared.
+"""What a backend has to run jobs on: GPUs that are found on a machine, or emulated ones that are declared.
 
-An emulated accelerator is a slot for a real process that is slowed down to the rate of its type; whatever is said about
-it says so. The library is looked for only when a program asks for the accelerators of its machine.
+A GPU that is cut into MIG instances is as many accelerators, each of a type of its own, as in `a100-3g.20gb`; a whole
+one is one. An emulated accelerator is a slot for a real process that is slowed down to the rate of its type; whatever
+is said about it says so. The libraries are looked for only when a program asks for the accelerators of its machine.
 """
 
 from __future__ import annotations
 
-import importlib
-import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from fairway.cluster import Cluster
 from fairway.errors import InputError
+from fairway.live.devices.gpus import DeviceReading, Findings, type_of_product
+from fairway.live.devices.look import found_gpus
 
-_VENDOR_WORDS = {"nvidia", "tesla", "geforce", "quadro", "graphics", "device"}
-_FAMILIES = {"rtx", "gtx", "titan"}
+GONE = "the driver does not list it any more: it fell off the bus, or its MIG instance was removed"
 
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
     """One accelerator: its type, and its number among those of its type as the backend counts them.
 
-    `device` is what CUDA calls it, if it is a real one. `node` is the machine that it is in, where there are several.
+    `device` is what CUDA calls it, if it is a real one. `node` is the machine that it is in, where there are several,
+    and `slot` its number among those of its type there. `links` are the devices that it reaches over NVLink, `sick` is
+    why it should get no work, `reading` how it is doing.
     """
 
     type: str
@@ -33,6 +34,11 @@ class Accelerator:
     product: str | None = None
     memory_bytes: int | None = None
     node: str | None = None
+    slot: int | None = None
+    unified_memory: bool = False
+    links: tuple[str, ...] = ()
+    sick: str | None = None
+    reading: DeviceReading | None = None
 
     @property
     def emulated(self) -> bool:
@@ -46,12 +52,13 @@ class Accelerator:
         if self.emulated:
             return f"{self.type} {self.number} (emulated{where})"
         memory = f", {self.memory_bytes / 2**30:.0f} GiB" if self.memory_bytes else ""
+        memory = memory or (", memory of the machine" if self.unified_memory else "")
         return f"{self.type} {self.number} ({self.product}{memory}{where})"
 
     @property
     def lasting_name(self) -> str:
         """A name that stays when others of its type are lost, which its number does not."""
-        name = self.device or f"emulated-{self.number}"
+        name = self.device or f"emulated-{self.number if self.slot is None else self.slot}"
         return name if self.node is None else f"{self.node}/{name}"
 
 
@@ -66,47 +73,50 @@ def emulated_accelerators(text: str) -> list[Accelerator]:
 
 def found_accelerators() -> list[Accelerator]:
     """The GPUs of this machine; none where there is no driver. Needs the extra `fairway[nvidia]`."""
-    try:
-        nvml = importlib.import_module("pynvml")
-    except ImportError:
-        return []
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError:  # no driver, or none that answers
-        return []
-    try:
-        return _listed(nvml)
-    finally:
-        nvml.nvmlShutdown()
+    return accelerators_of(found_gpus())
 
 
-def _listed(nvml: Any) -> list[Accelerator]:
+def accelerators_of(findings: Findings) -> list[Accelerator]:
+    """Each GPU, or each MIG instance of one that is cut, numbered within its type."""
     found: list[Accelerator] = []
     numbers: Counter[str] = Counter()
-    for index in range(nvml.nvmlDeviceGetCount()):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        product, device = _text(nvml.nvmlDeviceGetName(handle)), _text(nvml.nvmlDeviceGetUUID(handle))
-        try:
-            memory = int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
-        except nvml.NVMLError:  # unified memory has no size of its own
-            memory = None
-        name = type_of_product(product)
-        found.append(Accelerator(name, numbers[name], device, product, memory))
-        numbers[name] += 1
+    for gpu in findings.gpus:
+        name = type_of_product(gpu.name)
+        whole = Accelerator(
+            name,
+            0,
+            device=gpu.uuid,
+            product=gpu.name,
+            memory_bytes=gpu.memory_bytes,
+            unified_memory=gpu.unified_memory,
+            links=gpu.links,
+            sick=gpu.sick,
+            reading=gpu.reading,
+        )
+        parts = [
+            replace(whole, type=f"{name}-{one.profile}", device=one.uuid, product=f"{gpu.name} MIG {one.profile}",
+                    memory_bytes=one.memory_bytes, links=())
+            for one in gpu.instances
+        ]  # fmt: skip
+        for one in parts if gpu.mig else [whole]:
+            found.append(replace(one, number=numbers[one.type]))
+            numbers[one.type] += 1
     return found
 
 
-def type_of_product(product: str) -> str:
-    """The short name of a GPU, as people say it: `Tesla V100-SXM2-16GB` is a `v100`, `RTX A6000` an `rtx-a6000`."""
-    words = [word for word in product.lower().split() if word not in _VENDOR_WORDS]
-    if not words:
-        return "gpu"
-    taken = words[:2] if words[0] in _FAMILIES else words[:1]
-    return re.sub(r"[^a-z0-9.-]", "", "-".join(word.split("-")[0] for word in taken)) or "gpu"
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
+def seen_again(before: Sequence[Accelerator], findings: Findings) -> list[Accelerator]:
+    """Accelerators as they are now: each keeps its number, one that is gone is sick, and what is new comes last."""
+    now = {one.device: one for one in accelerators_of(findings)}
+    after = [
+        replace(seen, number=one.number) if (seen := now.pop(one.device, None)) is not None
+        else replace(one, sick=one.sick or GONE, reading=None)
+        for one in before
+    ]  # fmt: skip
+    numbers = Counter(one.type for one in before)
+    for one in now.values():
+        after.append(replace(one, number=numbers[one.type]))
+        numbers[one.type] += 1
+    return after
 
 
 def described(accelerators: Sequence[Accelerator]) -> str:

@@ -14,6 +14,7 @@ from fairway.parts import Parts
 
 BACKENDS = {
     "local": "fairway.live.local.backend:LocalBackend",
+    "ray": "fairway.live.ray.backend:RayBackend",
 }
 """Where each backend is found: `module:class`."""
 

@@ -1,9 +1,11 @@
 """The agent: a process of its own that looks after the jobs of this machine, whatever becomes of the controller.
 
-    python -m fairway.live.local.agent --directory DIR [--emulate v100=2,k80=1] [--time-scale 60]
+    python -m fairway.live.local.agent --directory DIR [--emulate v100=2,k80=1] [--time-scale 60] [--bound-to PID]
 
 It listens on `DIR/agent.sock`, which only its owner can open. Killed and started again on the same directory, it goes
-on where it was. Jobs do not depend on it, except that no controller can reach them while it is away.
+on where it was. Jobs do not depend on it, except that no controller can reach them while it is away. Bound to another
+process, such as that by which a cluster knows that the machine is there, it kills its runs when that one ends: they are
+given up for lost then, and begin anew elsewhere.
 """
 
 from __future__ import annotations
@@ -25,10 +27,16 @@ from pathlib import Path
 from typing import TypeAlias
 
 from fairway.errors import FairwayError, InputError
-from fairway.live.backend.accelerators import Accelerator, described, emulated_accelerators, found_accelerators
+from fairway.live.backend.accelerators import (
+    Accelerator,
+    accelerators_of,
+    described,
+    emulated_accelerators,
+)
 from fairway.live.backend.answers import Refusal, RefusedError
 from fairway.live.backend.codec import REPORTS, Document
-from fairway.live.backend.reports import RunReport
+from fairway.live.backend.reports import AcceleratorsChanged, BackendReport
+from fairway.live.devices.look import GpuWatch
 from fairway.live.local.agent_messages import (
     REQUESTS,
     SUPERSEDED,
@@ -45,8 +53,9 @@ from fairway.live.local.agent_messages import (
 )
 from fairway.live.local.containment import Containment
 from fairway.live.local.frames import SOCKET, encoded, listening_socket, peer_of, read_message
-from fairway.live.local.identity import ProcessIdentity, open_process
+from fairway.live.local.identity import ProcessIdentity, identify, open_process
 from fairway.live.local.keepers import KeeperProcesses, Keepers
+from fairway.live.local.machine_size import machine_size
 from fairway.live.local.nurseries import Nursery
 from fairway.live.local.run_table import RunTable
 from fairway.wall_clock import MachineClock
@@ -55,6 +64,7 @@ _TICK_SECONDS = 0.05
 _ENDING_SECONDS = 2.0
 _MOST_UNREAD = 8 * 2**20
 _MOST_REFUSED = 256
+_LOOK_AT_GPUS_SECONDS = 2.0
 _LOG = logging.getLogger(__name__)
 
 Converse: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -85,8 +95,13 @@ class Agent:
         clock: MachineClock = time,
         instance: str | None = None,
         outside: Mapping[str, str] = os.environ,
+        gpus: GpuWatch | None = None,
     ) -> None:
-        """For the runs of a directory; with other `keepers` than processes of this machine, none are started."""
+        """For the runs of a directory; with other `keepers` than processes of this machine, none are started.
+
+        `gpus` are looked at again and again, so that a controller hears how they do.
+        """
+        self._gpus = gpus
         self._directory, self._time_scale = directory, time_scale
         self._connections: set[_Connection] = set()
         self._conversations: set[asyncio.Task[None]] = set()
@@ -103,6 +118,7 @@ class Agent:
             clock=clock,
             instance=instance or str(os.getpid()),
             containment=containment,
+            machine=machine_size(),
         )
 
     @property
@@ -110,17 +126,27 @@ class Agent:
         """The runs that it looks after."""
         return self._runs
 
-    async def serve(self, listen: Listen | None = None, *, tick_seconds: float = _TICK_SECONDS) -> None:
-        """Until a controller or a signal ends it; `listen` lets controllers in, by its socket if nothing is given."""
+    async def serve(self, listen: Listen | None = None, *, tick_seconds: float = _TICK_SECONDS,
+                    bound_to: ProcessIdentity | None = None) -> None:  # fmt: skip
+        """Until a controller or a signal ends it; `listen` lets controllers in, by its socket if nothing is given.
+
+        Once the process has ended that it is `bound_to`, it kills its runs, and ends when they are gone.
+        """
         self.tick()
         close = await (listen or self._listen)(self.converse)
+        looking = None if self._gpus is None else asyncio.create_task(self._look_at_gpus(self._gpus))
         try:
             while not self._over.is_set():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._over.wait(), tick_seconds)
                 self.tick()
+                if bound_to is not None and not bound_to.alive and self._runs.kill_all():
+                    _LOG.warning("process %d has ended, and so does this agent; its runs were killed", bound_to.pid)
+                    self._over.set()
         finally:
             close()
+            if looking is not None:
+                looking.cancel()
             for connection in list(self._connections):
                 connection.writer.close()
             if self._conversations:  # each ends when its connection does; one that were cancelled would log an error
@@ -153,6 +179,13 @@ class Agent:
             self._runs.tick()
         except OSError:  # a full disk, for example; what is not written down now is written down with what comes next
             _LOG.exception("cannot look after the runs")
+
+    async def _look_at_gpus(self, watch: GpuWatch) -> None:
+        """In a thread: a driver that is in trouble takes its time to answer, which must not hold up runs."""
+        while True:
+            await asyncio.sleep(_LOOK_AT_GPUS_SECONDS)
+            self._runs.look_again(await asyncio.to_thread(watch.look))
+            self._push(AcceleratorsChanged(self._runs.status().accelerators))
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer what one connection asks, until it ends."""
@@ -231,7 +264,7 @@ class Agent:
     def _superseded(self, epoch: int) -> str:
         return f"a controller of epoch {self._runs.state.epoch} has taken over from epoch {epoch}"
 
-    def _push(self, report: RunReport) -> None:
+    def _push(self, report: BackendReport) -> None:
         document = REPORTS.document_of(report)
         for connection in list(self._connections):
             if connection.greeted:
@@ -276,6 +309,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--directory", type=Path, required=True, help="where it keeps its state, logs and socket")
     parser.add_argument("--emulate", metavar="TYPE=COUNT,...", help="emulated accelerators, in place of those found")
     parser.add_argument("--time-scale", type=float, default=1.0, help="how much faster than real emulated ones run")
+    parser.add_argument("--bound-to", type=int, metavar="PID", help="kill all runs and end when this process ends")
     return parser.parse_args(arguments)
 
 
@@ -288,7 +322,9 @@ def main(arguments: list[str]) -> int:
             raise InputError("jobs run as processes on Linux only: this system does not say which process is which")
         if not (math.isfinite(options.time_scale) and options.time_scale > 0):
             raise InputError(f"time-scale: {options.time_scale} given, expected a number above 0")
-        accelerators = emulated_accelerators(options.emulate) if options.emulate else found_accelerators()
+        gpus = None if options.emulate else GpuWatch()
+        findings = None if gpus is None else gpus.look()
+        accelerators = emulated_accelerators(options.emulate) if findings is None else accelerators_of(findings)
         directory: Path = options.directory.absolute()
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(directory / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -297,15 +333,26 @@ def main(arguments: list[str]) -> int:
         except OSError:
             raise InputError(f"{directory}: another agent works in this directory") from None
         _LOG.info("agent %d in %s: %s", os.getpid(), directory, described(accelerators))
-        asyncio.run(_served(directory, accelerators, options.time_scale))
+        bound_to = None
+        if options.bound_to is not None and (bound_to := identify(options.bound_to)) is None:
+            raise InputError(f"bound-to: there is no process {options.bound_to}")
+        for remark in () if findings is None else findings.remarks:
+            _LOG.info("%s", remark)
+        asyncio.run(_served(directory, accelerators, options.time_scale, bound_to, gpus))
     except (InputError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0
 
 
-async def _served(directory: Path, accelerators: list[Accelerator], time_scale: float) -> None:
-    await Agent(directory, accelerators, time_scale=time_scale).serve()
+async def _served(
+    directory: Path,
+    accelerators: list[Accelerator],
+    time_scale: float,
+    bound_to: ProcessIdentity | None,
+    gpus: GpuWatch | None,
+) -> None:
+    await Agent(directory, accelerators, time_scale=time_scale, gpus=gpus).serve(bound_to=bound_to)
 
 
 if __name__ == "__main__":

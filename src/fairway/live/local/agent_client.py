@@ -225,13 +225,22 @@ class AgentProcesses:
 
 
 def start_agent(
-    directory: Path, *, emulate: str | None = None, time_scale: float = 1.0, patience: float = 30.0
+    directory: Path,
+    *,
+    emulate: str | None = None,
+    time_scale: float = 1.0,
+    patience: float = 30.0,
+    bound_to: int | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start an agent that outlives this process, and wait until it listens; its log is `DIR/agent.log`."""
+    """Start an agent that outlives this process, and wait until it listens; its log is `DIR/agent.log`.
+
+    One that is `bound_to` another process kills its runs and ends when that process has ended.
+    """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     command = [sys.executable, "-m", "fairway.live.local.agent", "--directory", str(directory)]
     command += ["--emulate", emulate] if emulate else []
     command += ["--time-scale", str(time_scale)]
+    command += ["--bound-to", str(bound_to)] if bound_to is not None else []
     with os.fdopen(os.open(directory / "agent.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab") as log:
         (directory / "agent.log").chmod(0o600)
         agent = subprocess.Popen(

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fairway.errors import InputError
-from fairway.live.backend.accelerators import Accelerator
+from fairway.live.backend.accelerators import Accelerator, seen_again
 from fairway.live.backend.answers import CommandAnswer, Refusal, RefusedError
 from fairway.live.backend.commands import (
     EndRun,
@@ -30,7 +30,8 @@ from fairway.live.backend.commands import (
 )
 from fairway.live.backend.placement import placed
 from fairway.live.backend.reports import RunEnded, RunReport, RunStarted
-from fairway.live.backend.status import BackendStatus, OutcomeKind, RunOutcome, RunState, RunStatus
+from fairway.live.backend.status import BackendStatus, MachineSize, OutcomeKind, RunOutcome, RunState, RunStatus
+from fairway.live.devices.gpus import Findings
 from fairway.live.local.agent_state import AgentState, RunRecord
 from fairway.live.local.containment import Containment
 from fairway.live.local.disposal import Disposal
@@ -56,6 +57,7 @@ class RunTable:
     """The runs of one machine. `emit` gets the reports of what happens to them; `instance` names the agent.
 
     `outside` is the environment that jobs inherit, `containment` where the control groups of runs are made.
+    `machine` says what jobs have on this machine besides accelerators.
     """
 
     def __init__(
@@ -70,11 +72,13 @@ class RunTable:
         clock: MachineClock = time,
         instance: str = "",
         containment: Containment | None = None,
+        machine: MachineSize | None = None,
     ) -> None:
         self._accelerators = {(one.type, one.number): one for one in accelerators}
         self._emit, self._clock, self._instance = emit, clock, instance
         self._keepers: Keepers = KeeperProcesses() if keepers is None else keepers
         self._containment = containment or Containment()
+        self._machine = machine
         self._preparation = RunPreparation(directory, dict(outside), time_scale, self._containment)
         self._preparation.make_directories()
         self._path = directory / "state.json"
@@ -84,6 +88,11 @@ class RunTable:
         self._unsaved_since: float | None = None
         self._disposal = Disposal()
         self._recover(directory)
+
+    def look_again(self, findings: Findings) -> None:
+        """Take in how the accelerators do now."""
+        seen = seen_again([*self._accelerators.values()], findings)
+        self._accelerators = {(one.type, one.number): one for one in seen}
 
     # Commands
 
@@ -238,6 +247,7 @@ class RunTable:
             last_lease=self.state.last_lease(),
             draining=self.state.draining,
             caveats=self._containment.caveats,
+            machines=() if self._machine is None else (self._machine,),
         )
 
     # Looking after runs
@@ -255,6 +265,16 @@ class RunTable:
         self._launch(self._those_that_can())
         if self._unsaved_since is not None and self._clock.monotonic() - self._unsaved_since >= _SAVE_SECONDS:
             self._save_synced()
+
+    def kill_all(self) -> bool:
+        """Kill what runs, without notice or grace; whether nothing is left."""
+        for run in [run for run in self.state.runs if run.active]:
+            files = self._watch(run).files
+            if run.state is RunState.WAITING or self._keepers.clear_up(files):
+                outcome = outcome_of(files, len(run.workers))
+                lost = replace(outcome, kind=OutcomeKind.LOST, reason="all runs of its machine were given up")
+                self._conclude(run, lost if files.exit() is None else outcome)
+        return not any(run.active for run in self.state.runs)
 
     def _recover(self, directory: Path) -> None:
         """Take over from an agent that is gone.

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from fairway.back_off import BackOff
-from fairway.errors import FairwayError
+from fairway.errors import FairwayError, InputError
 from fairway.fault_points import reached
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.answers import BackendGoneError, RefusedError, SupersededError
@@ -38,7 +38,8 @@ _LOG = logging.getLogger(__name__)
 
 _FLUSH_SECONDS = 1.0
 _TRIM_SECONDS = 60.0
-_FIRST_CONTACT_SECONDS = 60.0
+_FIRST_CONTACT_SECONDS = 120.0
+"""A backend of many machines may have to wait for a minute until what it has lost is certain to have ended."""
 _MOST_AT_ONCE = 64
 """Commands that are given before the first of them is answered."""
 
@@ -58,6 +59,7 @@ class Work:
         self._epoch = 0
         self._session: Session | None = None
         self._status: BackendStatus | None = None
+        self._sick: set[str] = set()
         self._why_gone = "it is silent"
         self._why_failed = ""
         self._gone_since = 0.0
@@ -209,11 +211,12 @@ class Work:
         if status is None:
             self._detach()
         self._status = status or self._status
-        session = Session(self._around, self.accelerators, self._status.last_lease)
+        session = Session(self._around, self.accelerators, self._status.last_lease, self._status.machines)
         if status is not None:
             session.reconcile(status)
         if closing:
             session.scheduler.close()
+        self._drain_the_sick(session)
         self._session, self._begun_with = session, self.accelerators
         await self._commit(session)
         self._turned = self._now()
@@ -293,6 +296,21 @@ class Work:
         if self.accelerators is not self._begun_with and devices_of(self.accelerators) == devices_of(self._begun_with):
             self._begun_with = self.accelerators
         return self.accelerators is not self._begun_with
+
+    def _drain_the_sick(self, session: Session) -> None:
+        """Take accelerators out of service that have become sick; they come back when an administrator says so."""
+        sick = {one.lasting_name: one for one in self.accelerators if one.sick is not None}
+        new = [one for name, one in sick.items() if name not in self._sick]
+        self._sick = set(sick)
+        workers = [
+            (one.type, session.places.of_workers[one.type, one.number])
+            for one in new
+            if (one.type, one.number) in session.places.of_workers
+        ]
+        for one in new:
+            _LOG.warning("%s is taken out of service: %s", one.description, one.sick)
+        if workers:
+            session.drain(workers, on=True)
 
     def _take_actions(self) -> None:
         """Do what has been asked for, up to the end; whatever is asked for after that is answered by the inbox."""
@@ -375,6 +393,8 @@ class Work:
                 await self._backend.run(self._epoch, self._report)
                 return
             except Exception as error:
+                if isinstance(error, InputError) and self._status is None:
+                    raise  # such as an address at which nothing is: it does not help to try again
                 _LOG.exception("the backend failed; it is tried again")
                 self._report(Disconnected(str(error)))
                 await asyncio.sleep(_BACK_OFF.seconds(1))
@@ -389,6 +409,8 @@ class Work:
             case AcceleratorsChanged():
                 if self._status is not None:
                     self._status = replace(self._status, accelerators=report.accelerators)
+                    if self._course.schedules:
+                        self._drain_the_sick(self.session)
             case Disconnected():
                 if self._course.schedules:
                     self._detach()

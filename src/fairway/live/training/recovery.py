@@ -63,6 +63,7 @@ class Reader:
             steps_left=record.steps_left,
             measured=job.measured,
             resumes=job.resumes,
+            priority=self.scheduler.priorities.of(spec, record.team),
         )
         deadline = deadline_on(clock, spec, record.submitted_at)
         self.acceptance.check(described, deadline)
@@ -77,7 +78,25 @@ def cluster_of(workers: list[Worker], prices: Mapping[str, float]) -> Cluster:
     missing = [name for name in counts if prices and name not in prices]
     if missing:
         raise InputError(f"prices: none given for '{missing[0]}'; give one for every accelerator type, or none at all")
-    return catalog.priced(Cluster(counts, {name: prices[name] for name in counts} if prices else {}))
+    priced = {name: prices[name] for name in counts} if prices else {}
+    return catalog.priced(Cluster(counts, priced, _node_sizes(workers)))
+
+
+def _node_sizes(workers: list[Worker]) -> dict[str, int]:
+    """How many workers of a type a node has, where there are several nodes and all of them have as many, in a row.
+
+    The name of a device has that of its node before a slash, where there are nodes (`Accelerator.lasting_name`).
+    """
+    nodes: dict[str, dict[int, str]] = defaultdict(dict)
+    for worker in workers:
+        nodes[worker.accelerator][worker.number] = worker.device.rpartition("/")[0]
+    sizes: dict[str, int] = {}
+    for name, of in nodes.items():
+        size = sum(node == of.get(0) for node in of.values())
+        blocks = {(number // size if size else number, node) for number, node in of.items()}
+        if 1 < len(set(of.values())) == len(blocks) == len({block for block, _ in blocks}):
+            sizes[name] = size
+    return sizes
 
 
 def resume(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi import FastAPI, Request
 from starlette.responses import Response, StreamingResponse
@@ -21,7 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from fairway.live.serving.clients.async_client import AsyncServingClient
 from fairway.live.serving.clients.client_protocol import NoWorkerAnswersError, RequestFailedError
 from fairway.live.serving.supervise.settings import ServingSettings
-from fairway.live.serving.supervise.supervisor import Supervisor, tallies
+from fairway.live.serving.supervise.supervisor import tallies
 from fairway.service.http.problems import ProblemError, handle_problems
 from fairway.service.inference.metrics import exposition
 from fairway.service.inference.payload import json_of, response_of
@@ -36,7 +36,21 @@ _PLANNER_FACTS = ("open", "waiting", "replied")
 _Heard = AsyncGenerator[tuple[str, Any], None]
 
 
-def create_inference_app(supervisor: Supervisor, *, token: str | None = None) -> FastAPI:
+class Served(Protocol):
+    """An application that is served: how, and how many workers were started again, None if that is not known here."""
+
+    @property
+    def settings(self) -> ServingSettings:
+        """How it is served."""
+        ...
+
+    @property
+    def restarts(self) -> int | None:
+        """How many workers have died and were started again."""
+        ...
+
+
+def create_inference_app(supervisor: Served, *, token: str | None = None) -> FastAPI:
     """The HTTP side of an application whose workers run; with a token, every request has to show it."""
     settings = supervisor.settings
     application = settings.application()
@@ -102,7 +116,7 @@ def create_inference_app(supervisor: Supervisor, *, token: str | None = None) ->
             "emulated": settings.emulated,
             "memory_bytes": settings.memory_bytes,
             "pinned": list(settings.pinned),
-            "restarts": supervisor.restarts,
+            "restarts": _restarts(supervisor, counted),
             "workers": [
                 {"number": number, **_facts(counted.get(number), _FACTS)} for number in range(settings.workers)
             ],
@@ -113,7 +127,7 @@ def create_inference_app(supervisor: Supervisor, *, token: str | None = None) ->
     async def metrics() -> Response:
         """All counts in Prometheus' form."""
         counted = await asyncio.to_thread(tallies, settings)
-        text = exposition(application, counted, _labels(settings), supervisor.restarts)
+        text = exposition(application, counted, _labels(settings), _restarts(supervisor, counted))
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return app
@@ -122,6 +136,11 @@ def create_inference_app(supervisor: Supervisor, *, token: str | None = None) ->
 def _facts(tally: Mapping[str, Any] | None, facts: Sequence[str]) -> dict[str, Any]:
     """The facts that a process says of itself; null if the process does not answer."""
     return {"present": tally is not None, **{fact: None if tally is None else tally[fact] for fact in facts}}
+
+
+def _restarts(served: Served, counted: Mapping[int, Mapping[str, Any]]) -> int:
+    """How many workers were started again; as they themselves say, if the supervisor is elsewhere."""
+    return sum(tally["epoch"] for tally in counted.values()) if served.restarts is None else served.restarts
 
 
 def _labels(settings: ServingSettings) -> dict[int, str]:

@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 from sqlalchemy import Connection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from fairway.service.routes.gpu_metrics import gpu_metrics
 from fairway.service.scheduler_view import SchedulerView
 from fairway.service.worker_state import state_of
 from fairway.store import counters
@@ -190,6 +191,7 @@ class _SchedulerCollector(Collector):
         )
         yield GaugeMetricFamily("fairway_healthy", "1 if the controller runs and its agent answers.", scheduler.healthy)
         yield GaugeMetricFamily("fairway_emulated", "1 if the accelerators are emulated.", value=scheduler.emulated)
+        yield from gpu_metrics(scheduler.devices())
 
 
 def _summed(connection: Connection) -> _Sums:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Request
@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from fairway.documents import Form, Name
 from fairway.errors import InputError
+from fairway.live.backend.accelerators import Accelerator
 from fairway.options import nearest
 from fairway.service.authentication import Admin, Caller
 from fairway.service.context import Service, ServiceOf, json_answer
@@ -43,6 +44,12 @@ class WorkerForm(BaseModel):
     state: WorkerState
     jobs: list[str]
     lease: int | None
+    trouble: str | None = Field(None, description="Why it was taken out of service by itself: what is wrong with it.")
+    memory_bytes: int | None = Field(None, description="The memory of the device, where it has its own and says so.")
+    memory_used_bytes: int | None = None
+    utilization: float | None = Field(None, description="From 0 to 1, as the driver measures it.")
+    power_watts: float | None = None
+    links: list[str] = Field([], description="The workers that it reaches over NVLink.")
 
 
 class WorkersForm(BaseModel):
@@ -142,24 +149,34 @@ def _listed(service: Service, only: Sequence[tuple[str, int]] | None = None) -> 
 
     workers, leases = service.store.read(both)
     holders = {(lease.accelerator, number): lease for lease in leases if lease.held for number in lease.workers}
-    described = {worker: device.description for worker, device in service.scheduler.devices().items()}
+    devices = service.scheduler.devices()
+    names = {device.device: f"{kind}/{number}" for (kind, number), device in devices.items() if not device.emulated}
     wanted = None if only is None else set(only)
     forms = []
     for worker in workers:
         key = worker.accelerator, worker.number
         if wanted is None or key in wanted:
-            forms.append(_form(worker, holders.get(key), described.get(key, worker.device)))
+            forms.append(_form(worker, holders.get(key), devices.get(key), names))
     return WorkersForm(workers=forms, emulated=service.scheduler.emulated)
 
 
-def _form(worker: Worker, lease: LeaseRecord | None, description: str) -> WorkerForm:
+def _form(
+    worker: Worker, lease: LeaseRecord | None, device: Accelerator | None, names: Mapping[str | None, str]
+) -> WorkerForm:
+    reading = None if device is None else device.reading
     return WorkerForm(
         accelerator=worker.accelerator,
         number=worker.number,
         agent=worker.agent,
-        device=description,
+        device=worker.device if device is None else device.description,
         emulated=worker.emulated,
         state=state_of(worker, held=lease is not None),
         jobs=list(lease.jobs) if lease else [],
         lease=lease.number if lease else None,
+        trouble=None if device is None else device.sick,
+        memory_bytes=None if device is None else device.memory_bytes,
+        memory_used_bytes=None if reading is None else reading.memory_used_bytes,
+        utilization=None if reading is None else reading.utilization,
+        power_watts=None if reading is None else reading.power_watts,
+        links=[names[peer] for peer in device.links if peer in names] if device else [],
     )

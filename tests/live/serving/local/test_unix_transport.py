@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from fairway.live.serving.local.channel import MOST, Channel, connect, encoded
+from fairway.live.serving.local.unix_socket import connect
 from fairway.live.serving.local.unix_transport import UnixTransport
+from fairway.live.serving.sockets.channel import MOST, Channel, encoded
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ import pytest
 from fairway.errors import InputError
 from fairway.live.serving.clients.client import ServingClient
 from fairway.live.serving.clients.client_protocol import RequestFailedError
-from fairway.live.serving.local.channel import connect, encoded
+from fairway.live.serving.local.unix_socket import connect
+from fairway.live.serving.sockets.channel import encoded
 from fairway.live.serving.supervise.open_files import allow_many_files
 from fairway.live.serving.supervise.supervisor import Supervisor, tallies
 

@@ -21,7 +21,8 @@ from fairway.errors import InputError
 from fairway.live.serving.clients.async_client import AsyncServingClient
 from fairway.live.serving.clients.client import ServingClient
 from fairway.live.serving.clients.client_protocol import RequestFailedError
-from fairway.live.serving.local.channel import connect, encoded
+from fairway.live.serving.local.unix_socket import connect
+from fairway.live.serving.sockets.channel import encoded
 from fairway.live.serving.supervise.supervisor import Supervisor, tallies
 
 _ROOT = Path(__file__).parents[4]

@@ -17,7 +17,8 @@ import pytest
 
 from fairway.errors import InputError
 from fairway.live.serving.clients.client import ServingClient
-from fairway.live.serving.local.channel import Channel, connect
+from fairway.live.serving.local.unix_socket import connect
+from fairway.live.serving.sockets.channel import Channel
 from fairway.live.serving.supervise.supervisor import Supervisor, tallies
 
 _ROOT = Path(__file__).parents[4]

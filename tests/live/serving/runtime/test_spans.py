@@ -16,7 +16,8 @@ import pytest
 
 from fairway.live.serving.clients.client import ServingClient
 from fairway.live.serving.clients.client_protocol import ClientRequest, RequestFailedError
-from fairway.live.serving.local.channel import connect, encoded
+from fairway.live.serving.local.unix_socket import connect
+from fairway.live.serving.sockets.channel import encoded
 from fairway.live.serving.supervise.supervisor import Supervisor
 
 _ROOT = Path(__file__).parents[4]

@@ -94,6 +94,8 @@ class _Connection:
         if messages is None:
             self.close()
             return
+        if self._line.unwritten:  # what came lets something go out that had to wait for it
+            self._loop.add_writer(self._line.fileno(), self._write)
         for kind, name, *content in messages:
             if (ear := self.heard.get(name)) is not None:
                 ear.put((kind, *content))

@@ -152,10 +152,13 @@ class Site:
         return self.workflows.index(workflow)
 
     def some_order(self) -> list[int]:
-        """The numbers of the processes that take requests in an order of chance, so that clients spread over them."""
+        """The numbers of the processes that take requests in an order of chance, so that clients spread over them.
+
+        Those that are near come first.
+        """
         doors = list(self.settings.doors)
         self.draws.shuffle(doors)
-        return doors
+        return sorted(doors, key=lambda number: not self.seams.is_near(number))
 
     def opened(self, parcel: Any) -> Any:
         """The value of a parcel that a worker sent; what is kept for it is no longer needed."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
-from fairway.live.serving.local.channel import Channel, connect
 from fairway.live.serving.local.serving_directory import ServingDirectory
 from fairway.live.serving.local.shared_file import make_file, mapped
 from fairway.live.serving.local.shared_memory import SharedMemoryValues, clear_after_clients
 from fairway.live.serving.local.shared_table import SharedTable
+from fairway.live.serving.local.unix_socket import connect
 from fairway.live.serving.local.unix_transport import UnixTransport
 from fairway.live.serving.local.worker_pool import ProcessPool
 from fairway.live.serving.runtime.background_thread import BackgroundThread
@@ -19,6 +19,7 @@ from fairway.live.serving.seams.message_board import MessageBoard, MessageMarks
 from fairway.live.serving.seams.run_record import RunRecord
 from fairway.live.serving.seams.state_board import RowMarks, RowTable, SharedBoard, SharedMarks, StateBoard
 from fairway.live.serving.seams.transport import Message, Transport
+from fairway.live.serving.sockets.channel import Channel
 from fairway.live.serving.supervise.environment import stage_environment
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.place.arrays import BoolArray
@@ -44,6 +45,10 @@ class LocalBackend:
     def connect(self, number: int) -> Channel:
         """A connection to a worker."""
         return Channel(connect(self._settings.socket(number)))
+
+    def is_near(self, number: int) -> bool:  # noqa: ARG002
+        """All of them are."""
+        return True
 
     def values(self, owner: str) -> SharedMemoryValues:
         """Files in the directory in memory."""
@@ -92,6 +97,10 @@ class LocalBackend:
     def release(self) -> None:
         """Give the directories up."""
         self._directory.release()
+
+    def run_beside(self, program: Sequence[str], files: Mapping[str, bytes]) -> list[str]:  # noqa: ARG002
+        """Nothing: on one machine, the process of the supervisor is beside the workers."""
+        return []
 
     def clear_after_clients(self) -> None:
         """Remove the files of clients whose processes are gone."""

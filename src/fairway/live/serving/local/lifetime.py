@@ -6,14 +6,12 @@ processes of the application have shared, since no other process is left to do s
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import logging
 import os
 import resource
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,10 +19,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairway.live.serving.supervise.open_files import allow_many_files
+from fairway.live.serving.supervise.parent_process import end_with_parent
 from fairway.live.serving.supervise.settings import ServingSettings
 
 _PATIENCE_SECONDS = 2.0
-_PR_SET_PDEATHSIG = 1
 _MOST_MEMORY = 0.9
 _OOM_SCORE = "800"
 
@@ -58,7 +56,7 @@ def serve_until_ended(make: Callable[[ServingSettings, int, int], Program], path
         os._exit(0)  # there is nothing to be saved, and a stage may be running
 
     def abandoned(*_: Any) -> None:
-        if _has_ended(parent, _PATIENCE_SECONDS):
+        if _has_ended(parent, _PATIENCE_SECONDS) and settings.parent_owns_memory:
             shutil.rmtree(settings.memory_directory, ignore_errors=True)
         end()
 
@@ -71,13 +69,6 @@ def serve_until_ended(make: Callable[[ServingSettings, int, int], Program], path
     program = make(settings, number, epoch)
     gc.freeze()  # what was imported stays: looking through all of it would take 45 ms each time that a model goes
     program.serve()
-
-
-def end_with_parent(parent: int) -> None:
-    """Let this process get SIGHUP when the thread of its parent that started it ends, however that ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGHUP, 0, 0, 0)
-    if os.getppid() != parent:  # it ended before the system knew of the wish
-        sys.exit(0)
 
 
 def _bound_memory() -> None:

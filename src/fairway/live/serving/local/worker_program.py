@@ -15,12 +15,13 @@ import sys
 from pathlib import Path
 
 from fairway.engine.serving.schedule import schedule_of
-from fairway.live.serving.local.lifetime import end_with_parent, serve_until_ended
-from fairway.live.serving.local.unix_transport import UnixTransport
+from fairway.live.serving.local.lifetime import serve_until_ended
 from fairway.live.serving.local.worker_pool import open_worker_log
 from fairway.live.serving.runtime.warm_up import warm_up
 from fairway.live.serving.runtime.worker import ServingWorker
 from fairway.live.serving.seams.backend import backend_of
+from fairway.live.serving.sockets.connections import Connections
+from fairway.live.serving.supervise.parent_process import end_with_parent
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.place.fleet import Fleet, Worker
 from fairway.place.graph import TaskGraph
@@ -33,7 +34,7 @@ STANDBY = "standby"
 def worker(settings: ServingSettings, number: int, epoch: int) -> ServingWorker:
     """The worker that this process is."""
     made = ServingWorker(settings, number, epoch, backend_of(settings))
-    assert isinstance(made.transport, UnixTransport), "this program serves from this machine"
+    assert isinstance(made.transport, Connections), "this program serves over sockets"
     made.transport.heed_signals()
     os.register_at_fork(after_in_child=made.forked)
     return made

@@ -36,8 +36,9 @@ class Histogram:
 
 @dataclass(slots=True)
 class Tally:
-    """Since the worker started. Stages go by workflow and stage number, workflows by number."""
+    """Since the worker started; `epoch` counts how often. Stages go by workflow and stage, workflows by number."""
 
+    epoch: int = 0
     asked: int = 0
     replied: int = 0
     refused: dict[str, int] = field(default_factory=dict)

@@ -1,13 +1,14 @@
 """The seams of one kind together: all that a served application needs of the machines under it.
 
 Which kind it is, is named once, in the settings, and looked up here: "local" is one machine, "local-messages" the same
-with rows that travel as messages, as they do between machines; `module:Class` is any other, made from the settings.
-Nothing else above the seams knows the names of what is behind them.
+with rows that travel as messages; "ray" is a Ray cluster, and "nodes" what the processes on one of its nodes have of
+it; `module:Class` is any other, made from the settings. Nothing else above the seams knows the names of what is behind
+them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "local": "fairway.live.serving.local.backend:LocalBackend",
     "local-messages": "fairway.live.serving.local.backend:LocalMessagesBackend",
+    "nodes": "fairway.live.serving.nodes.backend:NodesBackend",
+    "ray": "fairway.live.serving.ray.backend:RayBackend",
 }
 
 
@@ -65,6 +68,14 @@ class ServingBackend(Seams, Protocol):
         """Remove all that was shared, once all processes have ended; does nothing if it was not taken."""
         ...
 
+    def run_beside(self, program: Sequence[str], files: Mapping[str, bytes]) -> list[str]:
+        """Run a program on every machine beside the workers, and again should it end; none on the supervisor's own.
+
+        `program` are arguments of the interpreter, to which the machine's serving directory is added, and `files` what
+        is written there before. Returns the first line that each prints.
+        """
+        ...
+
     def clear_after_clients(self) -> None:
         """Let go the values of clients that are gone."""
         ...
@@ -82,3 +93,11 @@ def backend_of(settings: ServingSettings) -> ServingBackend:
         getattr(import_module(module), kind) if name in _HOMES else imported(name)
     )
     return made(settings)
+
+
+def accelerators_under(name: str, address: str | None) -> int | None:
+    """How many accelerators there are under a backend that has machines of its own; None under one that has not."""
+    module, _, kind = _HOMES.get(name, "").partition(":")
+    count = getattr(getattr(import_module(module), kind), "accelerators", None) if module else None
+    found: int | None = None if count is None else count(address)
+    return found

@@ -284,6 +284,8 @@ def waits_end(trial: Trial) -> None:
     require_equal(waits_end, list(worker.receive(PATIENCE_SECONDS)), [], "came")
     require(waits_end, now() - began < PATIENCE_SECONDS / 2, "a wait did not end when the worker was woken")
     line = trial.line(0)
+    line.send(("first",))  # a connection may take a few words between its two ends before it carries messages
+    require_equal(waits_end, trial.messages(worker, 1), [("first",)], "at first came")
     line.send(("call",))
     began = now()
     while not (came := worker.receive(PATIENCE_SECONDS)):

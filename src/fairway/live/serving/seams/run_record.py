@@ -14,7 +14,7 @@ from hashlib import blake2b
 from struct import Struct
 from typing import Any, NamedTuple
 
-from fairway.live.serving.seams.values import Parcel
+from fairway.live.serving.seams.values import CarriedBytes, Parcel
 
 MARK_BYTES = 16
 NO_MARK = bytes(MARK_BYTES)
@@ -38,7 +38,8 @@ def mark_of(workflow: int, parcel: Parcel) -> bytes:
     """What a request is known by, however often a client asks for it: its workflow and its input."""
     digest = blake2b(parcel.pickled, digest_size=MARK_BYTES - _WORKFLOW_BYTES)
     for buffer in parcel.buffers:
-        digest.update(buffer.encode() if isinstance(buffer, str) else buffer)
+        name = buffer.name if isinstance(buffer, CarriedBytes) else buffer  # one mark, whichever way it has come
+        digest.update(name.encode() if isinstance(name, str) else name)
     return workflow.to_bytes(_WORKFLOW_BYTES) + digest.digest()
 
 

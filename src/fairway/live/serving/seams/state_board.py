@@ -16,7 +16,7 @@ import numpy as np
 
 from fairway.engine.serving.messages import PeerLoad, PeerModels, PublishLoad, PublishModels
 from fairway.live.serving.seams.transport import Message, Transport, WireError
-from fairway.place.arrays import BoolArray
+from fairway.place.arrays import BoolArray, FloatArray
 from fairway.place.fleet import Fleet
 from fairway.place.state import ABSENT, NEVER, StateTable
 
@@ -125,17 +125,25 @@ class SharedRows(RowTable):
 
     def __init__(self, fleet: Fleet, memory: Any, homes: BoolArray | None = None) -> None:
         super().__init__(fleet, homes=homes)
-        workers, models = len(fleet), len(fleet.models)
         self._memory = memory
-        numbers = np.ndarray((3, workers), dtype=np.float64, buffer=memory)
-        cached = np.ndarray((models, workers), np.bool_, memory, offset=3 * _NUMBER * workers)
-        queued, busy_until, free = numbers
+        (queued, busy_until, free), cached = self.arrays(memory, len(fleet), len(fleet.models))
         self._use_rows(queued, busy_until, free, cached)
 
     @staticmethod
-    def size(fleet: Fleet) -> int:
-        """How many bytes the rows take."""
-        return max(1, (3 * _NUMBER + len(fleet.models)) * len(fleet))
+    def arrays(memory: Any, workers: int, models: int) -> tuple[FloatArray, BoolArray]:
+        """The rows in some memory: by worker what waits, until when it is busy and what is free; models by worker."""
+        numbers = np.ndarray((3, workers), dtype=np.float64, buffer=memory)
+        return numbers, np.ndarray((models, workers), np.bool_, memory, offset=3 * _NUMBER * workers)
+
+    @staticmethod
+    def size_of(workers: int, models: int) -> int:
+        """How many bytes the rows of so many workers take."""
+        return max(1, (3 * _NUMBER + models) * workers)
+
+    @classmethod
+    def size(cls, fleet: Fleet) -> int:
+        """How many bytes the rows of a fleet take."""
+        return cls.size_of(len(fleet), len(fleet.models))
 
     def clear(self) -> None:
         """Begin with no worker present."""

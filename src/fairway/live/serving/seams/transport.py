@@ -70,7 +70,10 @@ class Transport(Protocol):
 
 
 class Line(Protocol):
-    """A connection of a client or of the supervisor to one worker."""
+    """A connection of a client or of the supervisor to one worker, which has to look for what comes over it.
+
+    The two ends may have to agree on something before the first message goes out: that takes `receive`, too.
+    """
 
     @property
     def unwritten(self) -> bool:
@@ -114,4 +117,8 @@ class Network(Protocol):
 
     def connect(self, number: int) -> Line:
         """A line to a worker; raises `OSError` if it cannot be reached."""
+        ...
+
+    def is_near(self, number: int) -> bool:
+        """Whether a worker shares memory with this process, so that large values need not travel."""
         ...

@@ -15,7 +15,23 @@ from typing import Any, NamedTuple, Protocol
 LARGE = 32 * 1024
 """Buffers of at least so many bytes are kept apart; copying less costs no more than looking them up does."""
 
+HANDED_OVER = frozenset({"reply", "chunk", "batch-done"})
+"""The first words of messages with which a value changes its owner: letting it go is for the receiver from then on."""
+
 _SHORT = 64
+
+
+class CarriedBytes(bytes):
+    """The bytes of a buffer that came in the message itself; `name` is what they are kept by where they come from."""
+
+    name: str
+
+    @classmethod
+    def of(cls, name: str, content: bytes) -> CarriedBytes:
+        """Bytes under a name."""
+        carried = cls(content)
+        carried.name = name
+        return carried
 
 
 class Parcel(NamedTuple):

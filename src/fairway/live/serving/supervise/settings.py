@@ -29,7 +29,9 @@ class ServingSettings:
     stuck, and its worker is replaced; None is several times what was expected (`runtime.limits`).
     Of what each worker prints, the last `log_bytes` are kept.
     `devices` are this machine's accelerators, one for each worker, as CUDA calls them; none if they are emulated.
-    `backend` names what is under the workers, as `backend_of` takes it.
+    `backend` names what is under the workers, as `backend_of` takes it; `address` is where it is, if it has to be told.
+    With a `wire_certificate` and its key, machines speak TLS with each other.
+    What processes share is removed with the parent of a worker, if `parent_owns_memory`.
 
     Under a scheduler that plans in one place there is one process more, the planner, numbered after the workers:
     `has_planner` says so, and need not be given.
@@ -55,6 +57,10 @@ class ServingSettings:
     log_bytes: int = LOG_BYTES
     has_planner: bool | None = None
     backend: str = "local"
+    address: str | None = None
+    wire_certificate: Path | None = None
+    wire_key: Path | None = None
+    parent_owns_memory: bool = True
 
     def __post_init__(self) -> None:
         if self.has_planner is None:
@@ -163,7 +169,7 @@ class ServingSettings:
     def read(cls, path: Path) -> ServingSettings:
         """What was written down."""
         content = json.loads(path.read_text())
-        for name in ("directory", "memory_directory", "profile"):
+        for name in ("directory", "memory_directory", "profile", "wire_certificate", "wire_key"):
             content[name] = None if content[name] is None else Path(content[name])
         for name in ("pinned", "devices"):
             content[name] = tuple(content[name])

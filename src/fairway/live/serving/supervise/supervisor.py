@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -115,6 +115,10 @@ class Supervisor:
         except BaseException:
             self.stop()
             raise
+
+    def run_beside(self, program: Sequence[str], files: Mapping[str, bytes]) -> list[str]:
+        """Run a program beside the workers on every machine that they are on, as the backend says."""
+        return self._backend.run_beside(program, files)
 
     def stop(self) -> None:
         """End the workers and remove what they shared."""

@@ -1,17 +1,15 @@
-"""Messages over Unix sockets: a mark, a length, a pickled tuple.
+"""Messages over a socket of any kind: a mark, a length, a pickled tuple.
 
-Every process at these sockets belongs to the same user on the same machine, which both sides check, so pickle is as
-safe here as the application's own code. Writing never waits: what a socket does not take at once is kept for later.
+What is pickled may do anything when it is read, so a channel reads only what a process of the same application has
+sent: whoever makes the socket sees to that (`local.unix_socket` by the user at the other end, `nodes.guarded_channel`
+by a secret). Writing never waits: what a socket does not take at once is kept for later.
 """
 
 from __future__ import annotations
 
-import os
 import pickle
 import socket
-import time
 from collections import deque
-from pathlib import Path
 from select import POLLIN, POLLOUT, poll
 from struct import Struct
 
@@ -20,24 +18,28 @@ from fairway.live.serving.seams.transport import Message, WireError
 _HEAD = Struct("=4sI")
 _MAGIC = b"Fwy1"
 _CHUNK = 1 << 18
-_BACKLOG = 4096
-_CREDENTIALS = Struct("=iII")
-_PATIENCE_SECONDS = 0.5
 MOST = 1 << 30
 """Bytes in one message at most; the bytes of large values are not part of it."""
 
 
 def encoded(message: Message) -> bytes:
     """A message as it goes over a socket."""
-    content = pickle.dumps(message, protocol=5)
+    return framed(pickle.dumps(message, protocol=5))
+
+
+def framed(content: bytes) -> bytes:
+    """A pickled message with what goes before it."""
     return _HEAD.pack(_MAGIC, len(content)) + content
 
 
 class Channel:
     """One end of a connection; it waits for nothing, unless `receive` is given a time, so its owner may poll it.
 
-    `peer` is the number of the worker at the other end, if this end has called it.
+    `peer` is the number of the worker at the other end, if this end has called it. `is_trusted` says whether the other
+    end has shown that it belongs to the application.
     """
+
+    is_trusted = True
 
     __slots__ = ("_incoming", "_outgoing", "_polled", "_polls", "closed", "peer", "socket")
 
@@ -47,7 +49,7 @@ class Channel:
         self.peer = peer
         self.closed = False
         self._incoming = bytearray()
-        self._outgoing: deque[bytes] = deque()
+        self._outgoing: deque[bytes | memoryview] = deque()
         self._polls: poll | None = None
         self._polled = 0
 
@@ -62,7 +64,7 @@ class Channel:
 
     def send(self, message: Message) -> bool:
         """Send a message, or keep it; True if something is left to be written when the socket is ready for it."""
-        self._outgoing.append(encoded(message))
+        self._outgoing.append(self._encoded(message))
         return self.flush()
 
     def flush(self) -> bool:
@@ -75,7 +77,7 @@ class Channel:
             except BlockingIOError:
                 return True
             if written < len(content):
-                outgoing[0] = content[written:]
+                outgoing[0] = memoryview(content)[written:]
             else:
                 outgoing.popleft()
         return False
@@ -93,7 +95,6 @@ class Channel:
                     self.flush()
             except OSError:
                 return None
-        incoming = self._incoming
         try:
             content = self.socket.recv(_CHUNK)
         except BlockingIOError:
@@ -102,6 +103,19 @@ class Channel:
             return None
         if not content:
             return None
+        return self._taken(content)
+
+    @property
+    def _wants_to_write(self) -> bool:
+        """Whether to wait for room to write."""
+        return bool(self._outgoing)
+
+    def _encoded(self, message: Message) -> bytes:
+        return encoded(message)
+
+    def _taken(self, content: bytes) -> list[Message] | None:
+        """The messages that are complete with these bytes."""
+        incoming = self._incoming
         incoming += content
         messages = []
         start = 0
@@ -124,7 +138,7 @@ class Channel:
         self.socket.close()
 
     def _is_ready(self, seconds: float | None) -> bool:
-        events = POLLIN | POLLOUT if self._outgoing else POLLIN
+        events = POLLIN | POLLOUT if self._wants_to_write else POLLIN
         polls = self._polls
         if polls is None:
             polls = self._polls = poll()
@@ -142,57 +156,3 @@ def _decoded(content: bytearray) -> Message:
     if not isinstance(message, tuple) or not message:
         raise WireError(f"a {type(message).__name__} given, expected a message")
     return message
-
-
-def listen(path: Path) -> socket.socket:
-    """A socket that other processes of the same user connect to."""
-    path.unlink(missing_ok=True)
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)  # never open to other users, not even for a moment
-    try:
-        listening.bind(str(path))
-    finally:
-        os.umask(before)
-    listening.listen(_BACKLOG)
-    listening.setblocking(False)
-    return listening
-
-
-def accept(listening: socket.socket) -> socket.socket | None:
-    """The next connection that waits, if there is one; those of other users are closed at once."""
-    while True:
-        try:
-            connection, _ = listening.accept()
-        except OSError:
-            return None
-        if is_same_user(connection):
-            return connection
-        connection.close()
-
-
-def connect(path: Path) -> socket.socket:
-    """A connection to a socket; raises `OSError` if no process listens there, or one of another user does."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            connection.settimeout(_PATIENCE_SECONDS)
-            connection.connect(str(path))
-            if not is_same_user(connection):
-                raise PermissionError(f"{path}: another user listens there")
-            return connection
-        except BlockingIOError:  # too many want to connect at this moment
-            connection.close()
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(1e-3)
-        except OSError:
-            connection.close()
-            raise
-
-
-def is_same_user(connection: socket.socket) -> bool:
-    """Whether this user, or the administrator, is at the other end."""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, user, _ = _CREDENTIALS.unpack(credentials)
-    return user in {os.geteuid(), 0}

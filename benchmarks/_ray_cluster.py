@@ -1,0 +1,122 @@
+"""A Ray cluster for tests and benchmarks: several nodes on this machine, each as if it were a machine to be killed.
+
+Nothing is shared with other clusters of the machine: ports are free ones, files and the token are in a directory of the
+user. Whatever a node starts, Ray's processes, agents and jobs, carries the node's mark in its environment. By it, and
+never by a name, processes are found and killed. Ray itself is not imported here: it changes the process that does so.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from fairway.live.local.identity import process_table
+
+PATIENCE = 90.0
+_CLUSTER, _NODE = "TEST_RAY_CLUSTER", "TEST_RAY_NODE"  # no names of Fairway, which jobs do not inherit
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def carrying(mark: str) -> list[int]:
+    """The processes that have a mark in their environment."""
+    found = []
+    for row in process_table():
+        with suppress(OSError):
+            if mark.encode() in Path(f"/proc/{row.pid}/environ").read_bytes().split(b"\0"):
+                found.append(row.pid)
+    return found
+
+
+def kill_all(mark: str) -> None:
+    """Kill whatever carries a mark, and what that starts meanwhile."""
+    deadline = time.monotonic() + 20
+    while found := carrying(mark):
+        assert time.monotonic() < deadline, f"processes {found} cannot be killed"
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+
+
+class RayCluster:
+    """Use it as a context; `environment` is what a client needs to be let in."""
+
+    def __init__(self, directory: Path, *, token: str | None = None) -> None:
+        self._directory = directory
+        self.name = uuid4().hex
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self.environment = {"RAY_AUTH_MODE": "disabled"}
+        if token is not None:
+            path = directory / "token"
+            path.write_text(token)
+            self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(path)}
+        self._starting: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> RayCluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        kill_all(f"{_CLUSTER}={self.name}")
+        for process in self._starting.values():
+            process.wait()
+
+    def start(self, node: str, labels: str = "", *, head: bool = False) -> None:
+        """Start a node, and wait until it is there: two of one machine that start at once take each other's files."""
+        where = ["--head", f"--port={self.port}", "--include-dashboard=false", f"--temp-dir={self._directory / 'r'}"]
+        command = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--disable-usage-stats"]
+        command += where if head else [f"--address={self.address}"]
+        command += ["--num-cpus=1", "--num-gpus=0", f"--object-store-memory={80 * 10**6}"]
+        command += ["--min-worker-port=0", "--max-worker-port=0", "--include-log-monitor=false"]
+        command += [f"--labels={labels}"]
+        if head:  # of a head that was killed; Ray takes the nodes that it has left for signs that it still runs
+            (self._directory / "r" / "ray_current_cluster").unlink(missing_ok=True)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        environment |= {
+            **self.environment,
+            "RAY_TMPDIR": str(self._directory),
+            "RAY_enable_worker_prestart": "false",
+            _CLUSTER: self.name,
+            _NODE: f"{self.name}-{node}",
+        }
+        with (self._directory / f"{node}.log").open("ab") as log:
+            self._starting[node] = subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )  # fmt: skip
+        log_file, deadline = self._directory / f"{node}.log", time.monotonic() + PATIENCE
+        while "Ray runtime started" not in (said := log_file.read_text(errors="replace")):
+            assert self._starting[node].poll() is None, said
+            assert time.monotonic() < deadline, said
+            time.sleep(0.05)
+
+    def processes(self, node: str) -> list[int]:
+        """All processes of a node, jobs included."""
+        return carrying(f"{_NODE}={self.name}-{node}")
+
+    def raylet(self, node: str) -> int:
+        """The process by which Ray knows that a node is there."""
+        for pid in self.processes(node):
+            with suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "raylet":
+                    return pid
+        raise AssertionError(f"node {node} has no raylet")
+
+    def kill(self, node: str) -> None:
+        """As if the power of the node's machine were cut."""
+        (self._directory / f"{node}.log").write_text("")
+        kill_all(f"{_NODE}={self.name}-{node}")
+        self._starting.pop(node).wait()

@@ -1,0 +1,160 @@
+"""`fairway up --backend ray` as people use it, on three nodes without token authentication, while nodes come and go."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from benchmarks._ray_cluster import RayCluster
+from tests.cli.installation import Installation, until
+from tests.live.training.jobs import COUNTING
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")
+
+V100 = "ray.io/accelerator-type=V100,fairway.io/accelerators=1,fairway.io/node="
+
+
+@pytest.fixture(scope="module")
+def monkeymodule() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def cluster(monkeymodule: pytest.MonkeyPatch) -> Iterator[RayCluster]:
+    with tempfile.TemporaryDirectory(prefix="fw-ray-") as directory, RayCluster(Path(directory)) as ray:
+        for name in [name for name in os.environ if name.startswith("RAY_")]:
+            monkeymodule.delenv(name)
+        monkeymodule.setenv("RAY_AUTH_MODE", "disabled")
+        ray.start("head", head=True)
+        yield ray
+
+
+@pytest.fixture(scope="module")
+def without_labels(cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What is said of a cluster whose only node has no accelerators."""
+    alone = Installation(tmp_path_factory.mktemp("alone"))
+    done = alone.in_a_process("up", "--backend", "ray", "--address", cluster.address, "--port", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def live(cluster: RayCluster, without_labels: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    assert without_labels
+    directory = tmp_path_factory.mktemp("live")
+    for node in "ab":
+        cluster.start(node, V100 + node)
+    backend = f"ray:fence-seconds=1,node-directory={directory / 'nodes'}"
+    options = ("--backend", backend, "--address", cluster.address, "--port", "0", "--round", "1s")
+    with Installation(directory, *options) as installation:
+        installation.up()
+        yield installation
+
+
+def environment_of(pid: int) -> list[bytes]:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return []
+
+
+def nodes_of(cluster: RayCluster, job: str) -> list[str]:
+    """Where processes of a job run."""
+    mark = f"FAIRWAY_JOB_ID={job}".encode()
+    return [node for node in "ab" if any(mark in environment_of(pid) for pid in cluster.processes(node))]
+
+
+def counting(live: Installation, tmp_path: Path, name: str, steps: int, seconds: float) -> str:
+    script = tmp_path / "counting.py"
+    script.write_text(COUNTING)
+    (tmp_path / f"{name}.yaml").write_text(
+        f"name: {name}\nrun: [{sys.executable}, {script}, '{steps}', '{seconds}', {tmp_path / name}]\nsteps: {steps}\n"
+        "checkpoint: {interval: 1s}\nresources: {accelerators: V100}\n"
+    )
+    return live.printed("submit", "--quiet", str(tmp_path / f"{name}.yaml")).strip()
+
+
+def steps_of(trace: Path) -> list[int]:
+    return [int(line) for line in trace.read_text().splitlines()] if trace.exists() else []
+
+
+def test_nodes_without_labels_are_one_line(without_labels: str) -> None:
+    assert without_labels.count("\n") == 1
+    assert "1 nodes of Ray" in without_labels
+    assert "ray.io/accelerator-type" in without_labels
+
+
+def test_a_type_that_no_node_has_and_a_directory_that_no_node_sees_are_refused(live: Installation) -> None:
+    assert "'a100'" in live.refused("submit", "--accelerators", "A100", "--", "true").lower()
+    said = live.refused("submit", "--workdir", "/no/such/place", "--", "true")
+    assert "/no/such/place" in said
+    assert "every node: a, b" in said
+
+
+def test_a_job_of_a_killed_node_goes_on_elsewhere_from_its_checkpoint(
+    live: Installation, cluster: RayCluster, tmp_path: Path
+) -> None:
+    jobs = [counting(live, tmp_path, name, 250, 0.02) for name in ("one", "two")]
+    until(lambda: all(nodes_of(cluster, job) for job in jobs), "for both jobs to run")
+    until(lambda: all(len(steps_of(tmp_path / name)) > 80 for name in ("one", "two")), "for checkpoints")
+    moved = next(job for job in jobs if nodes_of(cluster, job) == ["b"])
+    trace = tmp_path / ("one", "two")[jobs.index(moved)]
+    cluster.kill("b")
+    reached = steps_of(trace)[-1]
+    for job in jobs:
+        until(lambda job=job: live.state_of(job) == "succeeded", f"for {job} to end")
+        assert f"the sum is {sum(range(250))}" in live.printed("logs", job)
+    steps = steps_of(trace)
+    again = next(step for before, step in pairwise(steps) if step <= before)
+    assert 0 < reached - again <= 150, "no more than what was done since the last checkpoint is done again"
+    cluster.start("b", V100 + "b")
+    assert nodes_of(cluster, counting_on_both(live, cluster, tmp_path)) == []
+
+
+def counting_on_both(live: Installation, cluster: RayCluster, tmp_path: Path) -> str:
+    """Wait until a node that has come back is used again."""
+    jobs = [counting(live, tmp_path, name, 10**6, 0.02) for name in ("three", "four")]
+    until(lambda: sorted(nodes_of(cluster, job) for job in jobs) == [["a"], ["b"]], "for both nodes to be used")
+    live.printed("cancel", *jobs)
+    until(lambda: not any(nodes_of(cluster, job) for job in jobs), "for both to end")
+    return jobs[0]
+
+
+def test_a_controller_that_was_killed_adopts_what_runs(live: Installation, cluster: RayCluster, tmp_path: Path) -> None:
+    job = counting(live, tmp_path, "adopted", 300, 0.02)
+    until(lambda: len(steps_of(tmp_path / "adopted")) > 20, "for it to run")
+    live.end(signal.SIGKILL)
+    (live.home / "address").unlink()
+    before = len(steps_of(tmp_path / "adopted"))
+    live.up()
+    until(lambda: len(steps_of(tmp_path / "adopted")) > before, "for it to go on")
+    until(lambda: live.state_of(job) == "succeeded", "for it to end")
+    assert steps_of(tmp_path / "adopted") == list(range(300)), "it was never started again"
+
+
+def test_nothing_of_a_job_is_left_where_ray_has_ended(live: Installation, cluster: RayCluster, tmp_path: Path) -> None:
+    job = counting(live, tmp_path, "fenced", 10**6, 0.02)
+    (node,) = until(lambda: nodes_of(cluster, job), "for it to run")
+    os.kill(cluster.raylet(node), signal.SIGKILL)
+    until(lambda: node not in nodes_of(cluster, job), "for its processes to be killed")
+    until(lambda: nodes_of(cluster, job), "for it to run on the other node")
+    live.printed("cancel", job)
+    until(lambda: live.state_of(job) == "cancelled", "for it to be cancelled")
+    printed = live.end(signal.SIGINT)
+    assert printed.rstrip().endswith("stopped"), printed
+    left = [pid for pid in cluster.processes("ab".replace(node, "")) if b"agent" in command_of(pid)]
+    assert not [pid for pid in left if b"fairway.live" in command_of(pid)]
+
+
+def command_of(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""

@@ -1,0 +1,47 @@
+"""A run whose job still ends on another node waits, and starts at most once."""
+
+from __future__ import annotations
+
+from fairway.live.backend.commands import EndRun, ExtendLeases, HandOverRun, JobProgram, StartRun
+from fairway.live.backend.reports import RunEnded
+from fairway.live.backend.status import OutcomeKind, RunOutcome, RunState
+from fairway.live.ray.waiting_runs import WaitingRuns
+
+
+def start(lease: int) -> StartRun:
+    return StartRun(lease, "job", JobProgram("true"), "v100", (0,))
+
+
+def test_it_starts_when_the_older_run_has_stopped() -> None:
+    ends: list[RunEnded] = []
+    runs = WaitingRuns(ends.append)
+    assert runs.add(start(2), emulated=True).status.state is RunState.WAITING
+    assert runs.extend(ExtendLeases(9.0)) == [2]
+    (command,) = runs.released("job", RunOutcome(OutcomeKind.STOPPED))
+    assert (command.lease, command.until) == (2, 9.0)
+    assert runs.released("job", RunOutcome(OutcomeKind.STOPPED)) == []
+    assert (runs.statuses(), ends) == ([], [])
+
+
+def test_it_never_starts_where_the_job_has_come_to_its_end() -> None:
+    ends: list[RunEnded] = []
+    runs = WaitingRuns(ends.append)
+    runs.add(start(2), emulated=True)
+    assert runs.released("job", RunOutcome(OutcomeKind.FINISHED)) == []
+    assert [(end.lease, end.outcome.kind) for end in ends] == [(2, OutcomeKind.STOPPED)]
+    (stands,) = runs.statuses()
+    assert stands.state is RunState.ENDED
+    runs.forget(2, "job")
+    assert runs.statuses() == []
+
+
+def test_it_is_called_off_once_and_handed_over_while_it_waits() -> None:
+    ends: list[RunEnded] = []
+    runs = WaitingRuns(ends.append)
+    runs.add(start(2), emulated=True)
+    assert runs.hand_over(HandOverRun("job", 2, 3)).status.lease == 3
+    assert runs.get(2, "job") is None
+    for _ in range(2):
+        runs.end(EndRun(3, "job"))
+    assert [end.lease for end in ends] == [3]
+    assert runs.released("job", RunOutcome(OutcomeKind.STOPPED)) == []
