@@ -14,6 +14,7 @@ import numpy as np
 from fairway.configure.application import Application
 from fairway.configure.capacity import Capacity
 from fairway.configure.configurator import Configurator, QueueConfigurator, TurnOrder
+from fairway.configure.fleet_plan import fleet_rules_of
 from fairway.configure.platform import Platform
 from fairway.configure.queues import Decision, Queue
 from fairway.place.batch import Batch, Room
@@ -80,6 +81,7 @@ class TimedConfigurator:
     name: ClassVar[str] = "timed"
 
     def __init__(self, configurator: Configurator, note: QueueNote, *, warms_up: bool = False) -> None:
+        self.fleet = fleet_rules_of(configurator)
         self._configurator = configurator
         self._note = note
         self._warms_up = warms_up
@@ -113,6 +115,7 @@ class _TimedQueues:
         self._decider = decider
         self._note, self._number = note, number
         self.shares: Any = getattr(decider, "shares", None)
+        self.reserves: Any = getattr(decider, "reserves", None)
 
     def decide(self, queue: Queue, capacity: Capacity) -> Decision:
         began = time.perf_counter()

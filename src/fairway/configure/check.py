@@ -18,7 +18,7 @@ from fairway.configure import queues
 from fairway.configure.capacity import Capacity
 from fairway.configure.check_situations import KINDS, Situation, situation_of
 from fairway.configure.configurator import Configurator, QueueConfigurator, TurnOrder
-from fairway.configure.queues import Candidates, Choice, Decision, Queue, Wait
+from fairway.configure.queues import Candidates, Choice, Decision, Drop, Queue, Wait
 from fairway.errors import FairwayError
 
 _SEED = 7
@@ -71,8 +71,8 @@ class Trial:
         except Exception as error:
             message = f"{self._place('answers')}: decide raises {type(error).__name__}: {error} for {queue}"
             raise ConfiguratorError(message) from error
-        if not isinstance(decision, Candidates | Wait):
-            self.fail("answers", f"decides {decision!r}, expected Candidates or a Wait")
+        if not isinstance(decision, Candidates | Wait | Drop):
+            self.fail("answers", f"decides {decision!r}, expected Candidates, a Wait or a Drop")
         if isinstance(decision, Candidates) and not all(isinstance(each, Choice) for each in decision.choices):
             self.fail("answers", f"decides {decision!r}, expected that each of the choices is a Choice")
         return decision
@@ -122,7 +122,7 @@ def choices_fit_on_a_worker(trial: Trial) -> None:
     """Every choice is a configuration that the stage has and that an idle worker has room for."""
     platform = trial.situation.platform
     for queue, decision in trial.decisions():
-        if isinstance(decision, Wait):
+        if not isinstance(decision, Candidates):
             continue
         known = trial.situation.application.profiles[queue.stage].configurations()
         for configuration, kind in decision.choices:
@@ -145,11 +145,13 @@ def values_are_numbers(trial: Trial) -> None:
 
 
 def idle_workers_get_work(trial: Trial) -> None:
-    """With nothing running, a queue whose oldest job has waited for the whole SLO gets a choice."""
+    """With nothing running, a queue whose oldest job has waited for the whole SLO gets a choice, or loses jobs."""
     situation = trial.situation
     for queue in situation.queues:
         patient = queue._replace(waited=situation.application.slo_seconds + 1.0)
         decision = trial.decide(patient, situation.idle())
+        if isinstance(decision, Drop):
+            continue
         if isinstance(decision, Wait) or not decision.choices:
             trial.fail("idle_workers_get_work", f"decides {decision} for {patient}")
 
@@ -159,6 +161,13 @@ def waits_have_an_end(trial: Trial) -> None:
     for _, decision in trial.decisions():
         if isinstance(decision, Wait) and not 0 <= decision.seconds < math.inf:
             trial.fail("waits_have_an_end", f"waits for {decision.seconds} seconds")
+
+
+def drops_what_waits(trial: Trial) -> None:
+    """What is given up is at least one job, and none that is not there."""
+    for queue, decision in trial.decisions():
+        if isinstance(decision, Drop) and not 1 <= decision.jobs <= queue.length:
+            trial.fail("drops_what_waits", f"gives up {decision.jobs} of {queue.length} jobs")
 
 
 def repeats_itself(trial: Trial) -> None:
@@ -176,6 +185,8 @@ def _comparable(trial: Trial, decision: Decision) -> object:
     """A decision with its values in place of the function that says them."""
     if isinstance(decision, Wait):
         return "waits", decision.seconds
+    if isinstance(decision, Drop):
+        return "drops", decision.jobs
     return "starts", decision.choices, trial.values(decision)
 
 
@@ -196,6 +207,7 @@ CHECKS: tuple[Callable[[Trial], None], ...] = (
     values_are_numbers,
     idle_workers_get_work,
     waits_have_an_end,
+    drops_what_waits,
     repeats_itself,
     leaves_the_capacity_alone,
 )

@@ -1,4 +1,5 @@
-"""What a decision is about and what it says: one queue in; sizes to start a batch in, or a time to wait, out.
+"""What a decision is about and what it says: one queue in; sizes to start a batch in, a time to wait, or jobs to give
+up, out.
 
 There is a queue for each stage of each application; a batch never mixes queues. Jobs are in order of arrival. Which
 worker runs the batch is for floor 3: the first of the sizes runs for which that finds one.
@@ -11,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from fairway.configure.arrays import BoolArray
 from fairway.configure.configuration import Configuration
+from fairway.configure.fleet_plan import StagePlan
 
 Kind = Literal["planned", "best-effort", "shed", "forced"]
 
@@ -27,7 +29,8 @@ class Queue(NamedTuple):
     on, the workers on which its predecessors ran; only as many as the largest batch are looked at. `rate` is the
     number of jobs per second that arrived of late, `failures` how often in a row nothing fitted. `warm` marks workers
     with an idle copy of the stage's model; None if all have one. `noise` is that of the platform as measured so far, if
-    known.
+    known. For a configurator with `fleet`, jobs are in order of their deadlines, `deadlines` has the time that each of
+    them has left, of no more than twice the largest batch, and `plan` is that of the stage, if there is one.
     """
 
     stage: int
@@ -40,6 +43,8 @@ class Queue(NamedTuple):
     failures: int = 0
     warm: BoolArray | None = None
     noise: float | None = None
+    deadlines: Sequence[float] = ()
+    plan: StagePlan | None = None
 
 
 class Choice(NamedTuple):
@@ -59,11 +64,12 @@ Value = Callable[[int, int, int], float]
 class Candidates(NamedTuple):
     """Start a batch in the first of these sizes that a worker has room for.
 
-    With `value`, in the one that is worth most on the worker that it would get.
+    With `value`, in the one that is worth most on the worker that it would get. With `among`, only on these workers.
     """
 
     choices: tuple[Choice, ...]
     value: Value | None = None
+    among: BoolArray | None = None
 
 
 class Wait(NamedTuple):
@@ -72,4 +78,10 @@ class Wait(NamedTuple):
     seconds: float
 
 
-Decision = Candidates | Wait
+class Drop(NamedTuple):
+    """Give up the requests of the first so many jobs: they cannot be in time, and would hold up others."""
+
+    jobs: int
+
+
+Decision = Candidates | Wait | Drop

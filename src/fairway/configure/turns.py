@@ -52,7 +52,7 @@ class Turns:
 def recheck_pass(turns: Turns, lengths: Sequence[int], ask: Ask) -> None:
     """One pass of ESG; `lengths` says how many jobs each queue holds, and changes as tasks start."""
     for queue in tuple(turns.recheck):
-        if turns._asked(queue, ask):
+        if turns._asked(queue, ask) and queue in turns.recheck:  # one whose jobs were given up has left it
             turns.recheck.remove(queue)
     _around(turns, lengths, ask, turns.recheck)
 

@@ -115,6 +115,18 @@ class Scenario:
         given = self.slo_seconds.get(workflow.name)
         return SLO_OF_LOWER_BOUND * workflow.critical_path().seconds if given is None else given
 
+    def least_seconds(self, workflow: Workflow) -> float:
+        """How long a request for a workflow takes at least on any worker that there is, in any configuration."""
+        profiles = self.profiles.get(workflow.name)
+        if profiles is None:
+            return workflow.least_seconds({worker.accelerator for worker in self.workers})
+        return workflow.critical_path([float(profile.seconds.min()) for profile in profiles]).seconds
+
+    def check_slos(self, slo_scale: float = 1.0) -> None:
+        """Refuse an SLO that no configuration can meet, with the least that would do."""
+        for workflow in self.workflows:
+            workflow.check_slo(slo_scale * self.slo_of(workflow), self.least_seconds(workflow))
+
     def price(self) -> float | None:
         """Dollars per hour for all workers; None if one of them has no price."""
         prices = [self.dollars_per_hour.get(worker.accelerator) for worker in self.workers]

@@ -7,6 +7,7 @@ predecessor; each of them takes the request itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +19,8 @@ from fairway.errors import InputError
 from fairway.options import nearest
 from fairway.workflows.mermaid import mermaid
 from fairway.workflows.model import Model, Stage
+
+_ROUNDING = 1e-9
 
 
 class CriticalPath(NamedTuple):
@@ -143,6 +146,30 @@ class Workflow:
         """The stages by decreasing rank; equal ranks in topological order, so that the whole is topological."""
         return tuple(sorted(self.topological_order, key=lambda number: -ranks[number]))
 
+    def least_seconds(self, accelerators: Iterable[str] | None = None) -> float:
+        """How long a request takes at least, on these types or any: its longest way, with nothing to wait for."""
+        types = None if accelerators is None else tuple(accelerators)
+        fastest = [
+            min(
+                (
+                    seconds
+                    for times in (stage.seconds.values() if types is None else map(stage.times_on, types))
+                    for seconds in times.values()
+                ),
+                default=math.inf,
+            )
+            for stage in self.stages
+        ]
+        return self.critical_path(fastest).seconds
+
+    def check_slo(self, seconds: float, least: float) -> None:
+        """Refuse an SLO that no configuration can meet, if a request takes so long at least."""
+        if seconds < least * (1 - _ROUNDING):
+            raise InputError(
+                f"workflow '{self.name}': an SLO of {seconds:.4g} s given, which no configuration can meet; a request "
+                f"takes {_up(least)} s at least"
+            )
+
     def critical_path(self, seconds: Sequence[float] | None = None) -> CriticalPath:
         """The chain that bounds every request from below: no waiting, no transfers, nothing to load.
 
@@ -187,3 +214,11 @@ def models_of(workflows: Iterable[Workflow]) -> dict[str, Model]:
                     "; give different models different names"
                 )
     return models
+
+
+def _up(seconds: float) -> str:
+    """Four digits that are not less."""
+    if not 0 < seconds < math.inf:
+        return f"{seconds:g}"
+    unit = 10.0 ** (math.floor(math.log10(seconds)) - 3)
+    return f"{math.ceil(seconds / unit * (1 - _ROUNDING)) * unit:.6g}"

@@ -129,6 +129,12 @@ def test_old_news_and_free_eviction_change_the_numbers() -> None:
         (("--seed", "-1"), "--seed: -1 given"),
         (("--noise", "-1"), "--noise: -1.0 given"),
         (("--slo-scale", "nan"), "--slo-scale: nan given"),
+        (
+            ("--scenario", "loki-traffic", "--slo-scale", "0.4"),
+            "--slo-scale: workflow 'traffic': an SLO of 0.1 s given, which no configuration can meet; a request takes "
+            "0.1163 s at least",
+        ),
+        (("--slo-scale", "0.49"), "--slo-scale: workflow 'translation': an SLO of 1.338 s given"),
         (("--discard", "1"), "--discard: 1.0 given"),
         (("--processes", "0"), "--processes: 0 given"),
         (("--eviction", "maybe"), "--eviction: 'maybe' given, expected free or copies"),

@@ -57,7 +57,7 @@ def serve(
             autocompletion=completion.schedulers,
             metavar="NAME[:OPTION,...]",
             help="Who runs what, as in the simulator: compass, jit, heft or hash place tasks on workers; esg, infless, "
-            "fast-gshare, orion or aquatope choose batches too, for which workflows need an SLO; "
+            "fast-gshare, orion, aquatope, nexus or clockwork choose batches too, for which workflows need an SLO; "
             "a class of your own is module:Class.",
             rich_help_panel=_WORKERS,
         ),

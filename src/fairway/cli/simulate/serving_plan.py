@@ -12,6 +12,7 @@ from fairway.cli.simulate.serving_checks import check_combination, notes_on, sch
 from fairway.cli.simulate.serving_experiment import ServingExperiment
 from fairway.cli.simulate.serving_values import cold_starts_of, failure_of, seconds_of, staleness_of
 from fairway.errors import InputError
+from fairway.sim.scenario import Scenario
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import EsgApps, ServingRun, ServingWorkload
 
@@ -46,6 +47,7 @@ def plan_of(asked: ServingExperiment) -> ServingPlan:
     workload = _workload(experiment)
     scenario = workload.make_scenario()
     scenario.graphs(scenario.fleet())
+    _check_slos(scenario, experiment)
     workload.make_arrivals(scenario, 0)
     names = [worker.name for worker in scenario.workers]
     failures = tuple(failure_of(text, names) for text in experiment.fail)
@@ -61,6 +63,14 @@ def plan_of(asked: ServingExperiment) -> ServingPlan:
     notes = [] if trace is None else [trace.summary()]
     notes += notes_on(experiment, schedules)
     return ServingPlan(experiment, tuple(runs), tuple(labels), workload.number, tuple(notes))
+
+
+def _check_slos(scenario: Scenario, experiment: ServingExperiment) -> None:
+    try:
+        scenario.check_slos(experiment.slo_scale)
+    except InputError as error:
+        option = "--scenario" if experiment.slo_scale == 1 else "--slo-scale"
+        raise InputError(f"{option}: {error}") from None
 
 
 def _check_numbers(experiment: ServingExperiment) -> None:

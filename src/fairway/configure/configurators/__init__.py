@@ -7,14 +7,16 @@ from types import MappingProxyType
 
 from fairway.configure.configurator import Configurator
 from fairway.configure.configurators.aquatope import Aquatope
+from fairway.configure.configurators.clockwork import Clockwork
 from fairway.configure.configurators.esg import Esg
 from fairway.configure.configurators.fast_gshare import FastGShare
 from fairway.configure.configurators.front import FrontConfigurator
 from fairway.configure.configurators.infless import Infless
+from fairway.configure.configurators.nexus import Nexus
 from fairway.configure.configurators.orion import Orion
 
 CONFIGURATORS: Mapping[str, Callable[..., Configurator]] = MappingProxyType(
-    {each.name: each for each in (Esg, FrontConfigurator, Infless, FastGShare, Orion, Aquatope)}
+    {each.name: each for each in (Esg, FrontConfigurator, Infless, FastGShare, Orion, Aquatope, Nexus, Clockwork)}
 )
 """All configurators, by name."""
 

@@ -18,7 +18,7 @@ from fairway.configure.arrays import BoolArray
 from fairway.configure.budgets.margins import NoiseEstimate
 from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import Prices
-from fairway.configure.queues import Candidates, Choice, Queue, Wait
+from fairway.configure.queues import Candidates, Choice, Drop, Queue, Wait
 from fairway.engine.serving.stage_queues import StageQueue
 from fairway.engine.serving.warming import Warming
 from fairway.made import made
@@ -48,7 +48,7 @@ class Missing(NamedTuple):
 class BatchChoice:
     """Asks both floors about a queue; `noise` is how far run times were from their profiles so far."""
 
-    __slots__ = ("_capacity", "_holds_cold", "_placer", "_room", "_warming", "noise")
+    __slots__ = ("_capacity", "_holds_cold", "_placer", "_room", "_sees_deadlines", "_warming", "noise")
 
     def __init__(
         self,
@@ -59,7 +59,9 @@ class BatchChoice:
         noise: NoiseEstimate,
         *,
         holds_cold: bool,
+        sees_deadlines: bool = False,
     ) -> None:
+        self._sees_deadlines = sees_deadlines
         self.noise = noise
         self._placer = placer
         self._capacity = capacity
@@ -67,7 +69,7 @@ class BatchChoice:
         self._warming = warming
         self._holds_cold = holds_cold
 
-    def choose(self, engine: ServingEngine, queue: StageQueue, failures: int) -> Chosen | Missing | Wait | None:
+    def choose(self, engine: ServingEngine, queue: StageQueue, failures: int) -> Chosen | Missing | Wait | Drop | None:
         """What to do for a queue that has jobs; None if nothing fits. Nothing has fitted `failures` times in a row."""
         jobs, recent, now = queue.jobs, queue.recent, engine.now
         while recent and recent[0] <= now - RATE_WINDOW_SECONDS:
@@ -76,7 +78,13 @@ class BatchChoice:
         warm = None
         if self._warming is not None and queue.model >= 0:
             warm = self._warming.warm(queue.model)
-            if not self._holds_cold and not warm.any():
+            if queue.plan is not None:
+                planned = queue.plan.workers
+                warm = warm & planned
+                if not self._holds_cold and planned.any() and not warm.any():
+                    empty = planned & (self._warming.there[queue.model] == 0)
+                    return Missing(int(np.argmax(empty))) if empty.any() else None
+            elif not self._holds_cold and not warm.any():
                 return Missing(oldest.sources[0] if oldest.sources else queue.home)
         sources = [job.sources for job in islice(jobs, queue.most_jobs)] if queue.before else ()
         asked = made(
@@ -92,10 +100,14 @@ class BatchChoice:
                 failures,
                 warm,
                 self.noise.noise,
+                [job.request.deadline - now for job in islice(jobs, 2 * queue.most_jobs)]
+                if self._sees_deadlines
+                else (),
+                queue.plan,
             ),
         )
         decision = queue.decider.decide(asked, self._capacity)
-        if isinstance(decision, Wait):
+        if isinstance(decision, Wait | Drop):
             return decision
         chosen = self._placed(engine, queue, asked, decision)
         if chosen is None or warm is None or warm[chosen.worker]:
@@ -109,7 +121,7 @@ class BatchChoice:
         """The size in which a batch starts, and its worker; None if it fits nowhere."""
         best, most, value = None, -math.inf, decision.value
         for position, choice in enumerate(decision.choices):
-            worker = self._worker(engine, queue, asked, choice)
+            worker = self._worker(engine, queue, asked, choice, decision.among)
             if worker == NOWHERE:
                 continue
             if value is None:

@@ -29,10 +29,12 @@ from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import Configuration
 from fairway.configure.configurator import Configurator
 from fairway.configure.fetches import Fetches
+from fairway.configure.fleet_plan import fleet_rules_of
 from fairway.configure.platform import Platform
-from fairway.configure.queues import Choice, Wait
+from fairway.configure.queues import Choice, Drop, Wait
 from fairway.configure.turns import Turns, recheck_pass, ring_pass, slack_pass
 from fairway.engine.serving.batch_choice import BatchChoice, Missing
+from fairway.engine.serving.fleet_planning import FleetPlanning
 from fairway.engine.serving.messages import (
     FAILED,
     HOPELESS,
@@ -107,15 +109,26 @@ class Desk:
         self.open: dict[int, QueuedRequest] = {}
         self.batches: dict[int, Started] = {}
         self.absent: set[int] = set()
-        self.queues = StageQueues(len(fleet.models))
+        rules = fleet_rules_of(configurator)
+        self.queues = StageQueues(len(fleet.models), by_deadline=rules is not None)
         for graph, application in options.applications.items():
             self.queues.add(graph, application, configurator.prepare(application, platform, draws))
+        self.planning: FleetPlanning | None = None
+        if rules is not None and rules.planner is not None:
+            self.planning = FleetPlanning(rules, self.queues, fleet)
         self.warming: Warming | None = None
         if any(queue.model >= 0 for queue in self.queues.all):
-            prewarms, most = options.prewarms and not options.holds_cold, platform.gpu or platform.cpu
+            prewarms = options.prewarms and not options.holds_cold and self.planning is None
+            most = platform.gpu or platform.cpu
             self.warming = Warming(fleet, most, prewarms=prewarms, initial=initial_copies, epoch=epoch)
         self._choice = BatchChoice(
-            placer, self.capacity, platform.prices, self.warming, self.noise, holds_cold=options.holds_cold
+            placer,
+            self.capacity,
+            platform.prices,
+            self.warming,
+            self.noise,
+            holds_cold=options.holds_cold,
+            sees_deadlines=rules is not None,
         )
         self._numbers = {graph: number for number, graph in enumerate(graphs)}
         self._applications = list(options.applications.values())
@@ -162,6 +175,8 @@ class Desk:
             heappush(self._expiring, (expires, key))
         request = QueuedRequest(key, number, graph, engine.me, min(due, expires))
         self.open[key] = request
+        if self.planning is not None:
+            self.planning.arrived(number)
         for entry in self._applications[number].entries:
             self.queues.join(request, entry, now)
             place = self.queues.first[number] + entry
@@ -253,6 +268,7 @@ class Desk:
 
     def _leave(self, worker: int) -> None:
         """Nothing is placed at a worker until it joins."""
+        self._plan_anew()
         self.absent.add(worker)
         self.capacity.leave(worker)
         if self.warming is not None:
@@ -264,6 +280,7 @@ class Desk:
         if worker not in self.absent:
             self.worker_lost(engine, worker)  # news of its loss did not come: it is another one by the same number
         self.absent.discard(worker)
+        self._plan_anew()
         self.capacity.join(worker)
         if self.warming is not None:
             self.warming.worker_joined(worker)
@@ -287,6 +304,8 @@ class Desk:
             heappop(self._wakes)
         if self.warming is not None:
             self.warming.time_passed(now, engine.tell)
+        if self.planning is not None and now >= self.planning.due and len(self.absent) < len(self.capacity):
+            self.planning.make(now, self.absent, self.warming, engine.tell)
         ask = partial(self._ask, engine)
         if self._order == "recheck":
             recheck_pass(self._turns, self._lengths, ask)
@@ -297,12 +316,15 @@ class Desk:
         due = self._wakes[0] if self._wakes else math.inf
         if self.warming is not None:
             due = min(due, self.warming.due)
+        if self.planning is not None and self.open and len(self.absent) < len(self.capacity):
+            due = min(due, self.planning.due)
         if self._expiring:
             due = min(due, math.nextafter(self._expiring[0][0], math.inf))
         engine.due = self._due = due
 
     def _seconds_left(self, number: int, now: float) -> float:
-        return self.queues.all[number].jobs[0].request.deadline - now
+        queue = self.queues.all[number]
+        return queue.jobs[0].request.deadline - now - queue.reserve
 
     def _ask(self, engine: ServingEngine, number: int) -> bool:
         """Start a batch of a queue, if one can start; whether it has."""
@@ -315,8 +337,14 @@ class Desk:
         if isinstance(chosen, Wait):
             self._wake(queue, engine.now + max(chosen.seconds, _SHORTEST_WAIT))
             return False
+        if isinstance(chosen, Drop):
+            for job in tuple(islice(queue.jobs, max(chosen.jobs, 1))):
+                self._refuse(engine, job.request, "it could not be in time any more", HOPELESS)
+            return True
         if isinstance(chosen, Missing):
-            if self.warming is not None:
+            if self.warming is not None and queue.plan is not None:
+                self.warming.settle(queue.model, chosen.near, engine.now, engine.tell)
+            elif self.warming is not None:
                 waiting = self.queues.waiting[queue.model]
                 self.warming.job_waits(queue.model, waiting, chosen.near, engine.now, engine.tell)
             return False
@@ -344,6 +372,11 @@ class Desk:
             after = [self.queues.all[first + stage].model for stage in queue.after]
             models = [model for model in after if model >= 0]
             self.warming.batch_started(queue.model, worker, models, seconds, now, engine.tell)
+
+    def _plan_anew(self) -> None:
+        """The workers are others than those that were planned for."""
+        if self.planning is not None:
+            self.planning.due = -math.inf
 
     def _wake(self, queue: StageQueue, at: float) -> None:
         if abs(at - queue.wakes_at) > _SHORTEST_WAIT / 2:

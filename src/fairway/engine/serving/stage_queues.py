@@ -1,7 +1,8 @@
 """The queues of an engine that plans: one for each stage of each workflow, with the jobs that wait for a batch (ESG).
 
-A job is a stage of a request. It joins its queue at the end and leaves it from the front, with a batch. A job whose
-batch was lost with its worker goes back to the front; the jobs of a request that is over leave from wherever they are.
+A job is a stage of a request. It joins its queue at the end, or before those with a later deadline, and leaves it from
+the front, with a batch. A job whose batch was lost with its worker goes back to the front; the jobs of a request that
+is over leave from wherever they are.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from fairway.configure.application import Application
 from fairway.configure.budgets.shares import Shares
 from fairway.configure.configurator import QueueConfigurator
+from fairway.configure.fleet_plan import StagePlan
 from fairway.engine.serving.flow import Flow
 from fairway.made import made
 from fairway.place.batch import NOWHERE
@@ -76,7 +78,11 @@ class Job(NamedTuple):
 
 @dataclass(slots=True)
 class StageQueue:
-    """The waiting jobs of a stage and all that a decision needs to know of it; `model` is -1 if it needs none."""
+    """The waiting jobs of a stage and all that a decision needs to know of it; `model` is -1 if it needs none.
+
+    `reserve` is what its own run and later stages take of the time that a request has left, where its configurator
+    tells; `plan` is the stage's part of a plan for all queues, where there is one.
+    """
 
     workflow: int
     stage: int
@@ -89,6 +95,8 @@ class StageQueue:
     group_head: int
     most_jobs: int
     home: int
+    reserve: float = 0.0
+    plan: StagePlan | None = None
     jobs: deque[Job] = field(default_factory=deque)
     recent: deque[float] = field(default_factory=deque)
     wakes_at: float = -1.0
@@ -104,9 +112,10 @@ class StageQueue:
 
 
 class StageQueues:
-    """All queues; `lengths` counts the jobs of each, `waiting` those of each model."""
+    """All queues; `lengths` counts the jobs of each, `waiting` those of each model; the most urgent `by_deadline`."""
 
-    def __init__(self, models: int) -> None:
+    def __init__(self, models: int, *, by_deadline: bool = False) -> None:
+        self._by_deadline = by_deadline
         self.all: list[StageQueue] = []
         self.first: list[int] = []
         self.lengths: list[int] = []
@@ -118,6 +127,7 @@ class StageQueues:
         self.first.append(len(self.all))
         self.lengths += [0] * len(application)
         heads = _group_heads(application, decider)
+        reserves = getattr(decider, "reserves", None) or [0.0] * len(application)
         self.all += [
             StageQueue(
                 number,
@@ -131,6 +141,7 @@ class StageQueues:
                 heads[stage],
                 int(application.profiles[stage].batch.max()),
                 home_of(application.key, len(graph.fleet)),
+                reserves[stage],
             )
             for stage, needed in enumerate(graph.needed)
         ]
@@ -146,6 +157,8 @@ class StageQueues:
         else:
             queue.jobs.append(job)
             queue.recent.append(now)
+            if self._by_deadline:
+                _let_pass(queue.jobs)
         self._count(number, 1)
 
     def put_back(self, number: int, jobs: Iterable[Job]) -> None:
@@ -179,6 +192,16 @@ class StageQueues:
         model = self.all[number].model
         if model >= 0:
             self.waiting[model] += jobs
+
+
+def _let_pass(jobs: deque[Job]) -> None:
+    """Put the last job before those whose deadline is later."""
+    place, job = len(jobs) - 1, jobs[-1]
+    while place and jobs[place - 1].request.deadline > job.request.deadline:
+        place -= 1
+    if place < len(jobs) - 1:
+        jobs.pop()
+        jobs.insert(place, job)
 
 
 def _group_heads(application: Application, decider: QueueConfigurator) -> list[int]:

@@ -108,6 +108,12 @@ class Warming:
                 return
         self._full_until[model] = self._look_again(model, now)
 
+    def settle(self, model: int, worker: int, now: float, tell: Tell) -> None:
+        """Have a copy where a plan wants one, unless it is there or on its way; others may have to go for it."""
+        at = (model, worker)
+        if not (self._absent[worker] or self._copies()[at] or now < self._no_room_until[at]):
+            self._ask(model, worker, tell, ahead=False)
+
     def batch_started(
         self, model: int, worker: int, after: Iterable[int], run_seconds: float, now: float, tell: Tell
     ) -> None:
