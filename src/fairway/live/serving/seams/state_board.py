@@ -18,6 +18,7 @@ from fairway.engine.serving.messages import PeerLoad, PeerModels, PublishLoad, P
 from fairway.live.serving.seams.transport import Message, Transport, WireError
 from fairway.place.arrays import BoolArray
 from fairway.place.fleet import Fleet
+from fairway.place.lines import FIELDS, Lines
 from fairway.place.state import ABSENT, NEVER, StateTable
 
 _NUMBER = 8
@@ -135,7 +136,15 @@ class SharedRows(RowTable):
     @staticmethod
     def size(fleet: Fleet) -> int:
         """How many bytes the rows take."""
-        return max(1, (3 * _NUMBER + len(fleet.models)) * len(fleet))
+        return max(1, _lines_offset(fleet) + _NUMBER * Lines.size(len(fleet.models), len(fleet)))
+
+    def show_lines(self) -> None:
+        """Have rows for what waits at the workers, in the shared memory behind the others."""
+        if self.lines is None:
+            models, workers = len(self.fleet.models), len(self.fleet)
+            shape = (FIELDS, models + 1, workers)
+            shared = np.ndarray(shape, np.float64, self._memory, offset=_lines_offset(self.fleet))
+            self._use_lines(Lines(models, workers, shared))
 
     def clear(self) -> None:
         """Begin with no worker present."""
@@ -152,6 +161,11 @@ class SharedRows(RowTable):
     def is_seen(self, worker: int) -> bool:
         """Whether a worker has a row: its supervisor may have marked it absent, so the shared row says."""
         return bool(self._queued[worker] != ABSENT)
+
+
+def _lines_offset(fleet: Fleet) -> int:
+    """Where the rows of what waits begin: behind the others, in the proper place for a number."""
+    return -(-(3 * _NUMBER + len(fleet.models)) * len(fleet) // _NUMBER) * _NUMBER
 
 
 class SharedMarks:
