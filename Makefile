@@ -11,7 +11,7 @@ PROBLEM := examples/mixed-cluster.json
 TRACE := examples/gavel-cluster-jobs.tsv
 REPORT := report.html
 MUTATED := $(addprefix src/fairway/,allocate configure place engine store live service)
-BENCHMARKS = $(filter-out _%,$(basename $(notdir $(wildcard benchmarks/*.py))))
+BENCHMARKS = $(filter-out _% soak,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-sim test lint types imports unit audit advisories docs tables bench soak mutants mutants-changed \
@@ -77,8 +77,9 @@ tables: $(READY)  ## write the tables of the documentation that say what the fie
 bench: $(READY)  ## run every benchmark against its peer, one JSON document each
 	@set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name --json -; done
 
-soak: $(READY)  ## simulate a million faults of the live system, and check what it promises (FAULTS=1000000 SEED=0)
+soak: $(READY)  ## simulate a million faults, then an hour of load with kills (FAULTS=1000000 SEED=0 MINUTES=60)
 	$(BIN)/python -m fairway.simtest --component all --seed $(or $(SEED),0) --faults $(or $(FAULTS),1000000) --jobs 2
+	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),60) --seed $(or $(SEED),0)
 
 mutants: $(READY)  ## change one operator at a time and see whether a test notices (SEED=1 COUNT=50 PATHS=src/fairway/store)
 	$(BIN)/python -m tests.mutants $(or $(PATHS),src/fairway/store) --count $(or $(COUNT),50) --seed $(or $(SEED),0)

@@ -67,7 +67,7 @@ def kill_again_and_again(
     traces.mkdir(parents=True)
     findings = Findings()
     began = time.monotonic()
-    submitter = _Submitter(system, traces, active, seed)
+    submitter = Submitter(system, traces, active, seed)
     try:
         system.start()
         submitter.start()
@@ -86,7 +86,7 @@ def kill_again_and_again(
                 print(f"  {number + 1} of {kills} kills: {dict(findings.killed)}", file=sys.stderr, flush=True)
         submitter.finish()
         system.wait_until_ready(time.monotonic())
-        jobs = _wait_for_all(system)
+        jobs = wait_for_all(system)
     finally:
         submitter.over.set()
         findings.left_behind = system.stop()
@@ -103,7 +103,7 @@ def kill_again_and_again(
     return findings
 
 
-class _Submitter(Thread):
+class Submitter(Thread):
     """Keeps some jobs going through the client, whatever becomes of the server; notes what was acknowledged."""
 
     def __init__(self, system: System, traces: Path, active: int, seed: int) -> None:
@@ -186,7 +186,7 @@ def _kill_something(system: System, draws: random.Random, findings: Findings) ->
         system.process.wait()
 
 
-def _wait_for_all(system: System) -> list[dict[str, Any]]:
+def wait_for_all(system: System) -> list[dict[str, Any]]:
     deadline = time.monotonic() + PATIENCE
     with httpx.Client(base_url=system.address, headers=system.headers, timeout=30.0) as client:
         while True:

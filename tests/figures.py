@@ -289,3 +289,26 @@ def openb_nodes() -> str:
 def genai_requests() -> str:
     """Every 50th of the image-generation requests of 2024, and the nine that ran for no time."""
     return _below_source("alibaba/requests.csv")
+
+
+# VortexScheduler.
+
+
+@dataclass(frozen=True)
+class VortexRun:
+    """A run of VortexScheduler: its SLO, when its requests are made, and what came of them (seconds)."""
+
+    slo: float
+    in_time: float
+    least_latency: float
+    created: FloatArray
+
+
+def vortex_single() -> dict[str, float]:
+    """By workflow, the time of a single request in seconds."""
+    return {name: time * _MILLISECONDS for name, time in _content("vortex/runs.json")["single"].items()}
+
+
+def vortex_run(name: str) -> VortexRun:
+    slo, in_time, least, created = _content("vortex/runs.json")["runs"][name]
+    return VortexRun(slo * _MILLISECONDS, in_time, least * _MILLISECONDS, np.array(created) * _MILLISECONDS)

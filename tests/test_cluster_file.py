@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.cluster import Cluster
+from fairway.cluster import Cluster, Machine
 from fairway.cluster_file import read_cluster
 from fairway.errors import InputError
 
@@ -32,6 +32,19 @@ def test_a_file_needs_no_suffix_and_may_be_json(tmp_path: Path) -> None:
     assert read_cluster(str(tmp_path / "a=b")) == Cluster({"v100": 4})
     (tmp_path / "cluster.json").write_text('{"workers": {"v100": 4}, "workers_per_node": {"v100": 2}}')
     assert read_cluster(str(tmp_path / "cluster.json")) == Cluster({"v100": 4}, {}, {"v100": 2})
+
+
+def test_nodes_have_cpus_and_memory(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(
+        "workers: {v100: 3, k80: 2}\nworkers_per_node: {v100: 2}\ncpus_per_node: {v100: 16}\n"
+        "memory_per_node: {v100: 64GB}\n"
+    )
+    cluster = read_cluster(str(tmp_path / "c.yaml"))
+    assert cluster.machines == (Machine(16.0, 64e9), Machine(16.0, 64e9))
+    assert cluster.machine_of == {"v100": (0, 0, 1)}
+    assert cluster.has_room("v100", 3, 24.0, 0.0)
+    assert not cluster.has_room("v100", 3, 48.0, 0.0)
+    assert cluster.has_room("k80", 1, 1e6, 0.0), "not counted"
 
 
 def test_a_list_of_nodes(tmp_path: Path) -> None:

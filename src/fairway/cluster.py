@@ -1,4 +1,4 @@
-"""What the machines are: accelerator types with their counts, prices and node sizes.
+"""What the machines are: accelerator types with their counts, prices and node sizes, and what else the machines have.
 
 A worker is one accelerator, named only by its type: any name will do. A gang of s workers always sits on one type; it
 is consolidated when it fits on one node and spread over several nodes otherwise, where it may run at another rate
@@ -7,15 +7,28 @@ is consolidated when it fits on one node and spread over several nodes otherwise
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fairway.documents import shown
 from fairway.errors import InputError
 from fairway.magnitudes import FACTORS, MOST_WORKERS
 
+UNCOUNTED = -1
+"""Instead of the number of a machine: what it has besides its workers is not counted."""
+
+_ROUNDING = 1e-9
 _TYPE_AND_COUNT = re.compile(r"\s*([^=,\s]+)\s*=\s*([0-9]{1,100})\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The CPUs and the memory that the jobs on one machine share; without end where they are not counted."""
+
+    cpus: float = math.inf
+    memory_bytes: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +36,15 @@ class Cluster:
     """Counts, prices (dollars per worker and hour) and node sizes by accelerator type.
 
     `prices` is empty (nothing has a price) or names every type. A type without an entry in `workers_per_node` is flat:
-    all of its workers count as one node.
+    all of its workers count as one node. `machine_of` says for the workers of a type, in their order, which of the
+    `machines` each is in; where it is `UNCOUNTED`, and on types without an entry, CPUs and memory are without end.
     """
 
     workers: Mapping[str, int]
     prices: Mapping[str, float] = field(default_factory=dict)
     workers_per_node: Mapping[str, int] = field(default_factory=dict)
+    machines: tuple[Machine, ...] = ()
+    machine_of: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, count in self.workers.items():
@@ -56,6 +72,12 @@ class Cluster:
                     f"workers_per_node.{name}: {shown(size)} given, expected a whole number from 1 to {MOST_WORKERS}"
                 )
 
+        for name, numbers in self.machine_of.items():
+            if len(numbers) != self.workers.get(name) or not all(
+                UNCOUNTED <= one < len(self.machines) for one in numbers
+            ):
+                raise InputError(f"machine_of.{name}: expected the number of a machine for each of its workers")
+
     @classmethod
     def parse(cls, text: str) -> Cluster:
         """Read `v100=36,p100=36,k80=36`."""
@@ -77,6 +99,56 @@ class Cluster:
     def consolidates(self, accelerator: str, scale_factor: int) -> bool:
         """Whether a gang of this size fits on one node of this type."""
         return scale_factor <= self.workers_per_node.get(accelerator, self.workers[accelerator])
+
+    def has_room(self, accelerator: str, scale_factor: int, cpus: float, memory_bytes: float) -> bool:
+        """Whether the machines of a type could hold a gang that asks for so much in all, if nothing else ran there."""
+        numbers = self.machine_of.get(accelerator)
+        if numbers is None or not (cpus or memory_bytes):
+            return True
+        room = 0
+        for machine in set(numbers):
+            size = Machine() if machine == UNCOUNTED else self.machines[machine]
+            workers = numbers.count(machine)
+            parts = [
+                most * scale_factor / asked
+                for most, asked in ((size.cpus, cpus), (size.memory_bytes, memory_bytes))
+                if asked
+            ]
+            room += int(min(workers, *(part + _ROUNDING for part in parts)))
+        return room >= scale_factor
+
+    def largest_machine(self, accelerators: Sequence[str]) -> str:
+        """What the largest of the machines of some types has, in words."""
+        machines = [
+            self.machines[number] for name in accelerators for number in self.machine_of.get(name, ()) if number >= 0
+        ]
+        most = max(machines, key=lambda one: (one.cpus, one.memory_bytes), default=Machine())
+        return resources_in_words(*(0.0 if math.isinf(has) else has for has in (most.cpus, most.memory_bytes)))
+
+
+def resources_in_words(cpus: float, memory_bytes: float) -> str:
+    """So many CPUs and so much memory; what is 0 is left out."""
+    parts = [f"{cpus:g} CPU{'s' * (cpus != 1)}"] if cpus else []
+    if memory_bytes:
+        parts.append(f"{memory_bytes / 2**30:.3g} GiB of memory")
+    return " and ".join(parts) or "nothing"
+
+
+def nodes_as_machines(
+    workers: Mapping[str, int],
+    workers_per_node: Mapping[str, int],
+    cpus: Mapping[str, float],
+    memory_bytes: Mapping[str, float],
+) -> tuple[tuple[Machine, ...], dict[str, tuple[int, ...]]]:
+    """The machines of a cluster whose nodes have so much, by accelerator type, and which of them each worker is in."""
+    machines: list[Machine] = []
+    machine_of: dict[str, tuple[int, ...]] = {}
+    for name in [name for name in workers if name in cpus or name in memory_bytes]:
+        size, first = workers_per_node.get(name, max(workers[name], 1)), len(machines)
+        machine_of[name] = tuple(first + worker // size for worker in range(workers[name]))
+        nodes = -(-workers[name] // size)
+        machines += [Machine(cpus.get(name, math.inf), memory_bytes.get(name, math.inf))] * nodes
+    return tuple(machines), machine_of
 
 
 def _names(names: Mapping[str, object] | list[str]) -> str:

@@ -1,8 +1,8 @@
 """Reads a cluster, however it is described: in a few words, in a YAML file, or as Alibaba's list of nodes.
 
 The words are `v100=36,p100=36,k80=36`. The YAML (or JSON) file has the fields of `Cluster`: `workers` and, where they
-matter, `prices` (dollars per worker and hour) and `workers_per_node`, each by accelerator type. The list of nodes is
-the CSV of the openb trace, with one line per node.
+matter, `prices` (dollars per worker and hour), `workers_per_node`, `cpus_per_node` and `memory_per_node`, each by
+accelerator type. The list of nodes is the CSV of the openb trace, with one line per node.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PlainValidator
 from pydantic.dataclasses import dataclass
 
-from fairway.cluster import Cluster
+from fairway.cluster import Cluster, nodes_as_machines
 from fairway.documents import Form, Name
 from fairway.errors import InputError
 from fairway.magnitudes import FACTORS, MOST_WORKERS
+from fairway.quantities import A_MEMORY, A_NUMBER_OF_CPUS, cpus_of, memory_of
 from fairway.traces import read_openb_nodes
 from fairway.traces.text import read_text
 
@@ -36,6 +37,8 @@ class ClusterFile:
     workers: dict[Name, Count]
     prices: dict[Name, Dollars] | None = None
     workers_per_node: dict[Name, NodeSize] | None = None
+    cpus_per_node: dict[Name, Annotated[float, PlainValidator(cpus_of)]] | None = None
+    memory_per_node: dict[Name, Annotated[int, PlainValidator(memory_of)]] | None = None
 
 
 _FORM = Form(
@@ -48,6 +51,10 @@ _FORM = Form(
         "prices.*": f"a number > 0 (dollars per hour), from {FACTORS}",
         "workers_per_node": "node sizes by accelerator type, as in {v100: 4}",
         "workers_per_node.*": f"a whole number from 1 to {MOST_WORKERS}",
+        "cpus_per_node": "CPUs of a node by accelerator type, as in {v100: 32}",
+        "cpus_per_node.*": A_NUMBER_OF_CPUS,
+        "memory_per_node": "memory of a node by accelerator type, as in {v100: 256GB}",
+        "memory_per_node.*": A_MEMORY,
     },
     {"": ClusterFile},
 )
@@ -78,8 +85,15 @@ def read_cluster(text: str) -> Cluster:
 def parse_cluster(text: str, source: str) -> Cluster:
     """Read the text of a cluster file; `source` is its name in errors."""
     file = _FORM.read(text, source)
+    sizes, cpus, memory = file.workers_per_node or {}, file.cpus_per_node or {}, file.memory_per_node or {}
+    for field, given in (("cpus_per_node", cpus), ("memory_per_node", memory)):
+        unknown = next((name for name in given if name not in file.workers), None)
+        if unknown is not None:
+            raise InputError(
+                f"{source}: {field}.{unknown}: no such accelerator type; known: {', '.join(file.workers) or 'none'}"
+            )
     try:
-        return Cluster(file.workers, file.prices or {}, file.workers_per_node or {})
+        return Cluster(file.workers, file.prices or {}, sizes, *nodes_as_machines(file.workers, sizes, cpus, memory))
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
 

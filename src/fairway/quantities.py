@@ -1,4 +1,4 @@
-"""Sizes and lengths of time as people write them in files, code and options: `40MB`, `1.5 GiB`, `500ms`, `1h30m`."""
+"""Sizes, CPUs and lengths of time as people write them in files, code and options: `1.5 GiB`, `0.5`, `1h30m`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ _LONGEST = 100
 """Characters of a quantity; longer text is none, and not worth looking at."""
 
 _MOST_BYTES = 2**53
+_CPUS = 0.01, 1_000_000.0
+_LEAST_MEMORY = 2**20
+A_NUMBER_OF_CPUS = "a number of CPUs from 0.01 to 1000000, as in 4 or 0.5"
+A_MEMORY = "a size of memory of at least 1MiB, as in '16GB' or '512MiB'"
 
 
 def bytes_of(given: object) -> int:
@@ -33,6 +37,28 @@ def bytes_of(given: object) -> int:
     if size is None or not 0 <= size <= _MOST_BYTES:
         raise InputError(f"{shown(given)} given, expected {A_SIZE}")
     return round(size)
+
+
+def cpus_of(given: object) -> float:
+    """A number of CPUs, which may be a part of one."""
+    try:
+        number = math.nan if isinstance(given, bool) else float(given)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not _CPUS[0] <= number <= _CPUS[1]:
+        raise InputError(f"{shown(given)} given, expected {A_NUMBER_OF_CPUS}")
+    return number
+
+
+def memory_of(given: object) -> int:
+    """A size of memory in bytes."""
+    try:
+        size = bytes_of(given)
+    except InputError:
+        size = 0
+    if size < _LEAST_MEMORY:
+        raise InputError(f"{shown(given)} given, expected {A_MEMORY}")
+    return size
 
 
 def seconds_of(given: object, *, or_none: bool = False) -> float:

@@ -278,6 +278,10 @@ DOORS: Mapping[str, Door] = {
         _text(lambda text: parse_requests(text, "trace")),
         (b"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.68,374,44\n", b"arrival_seconds\n1.5\n"),
     ),
+    "requests-in-windows": Door(
+        _text(lambda text: parse_requests(text, "trace", "arrival=second,workflow=name")),
+        (b"second,count,name\n0,3,a\n0,2,b\n60,0,a\n", b"second,name\n2023-11-16 18:15:46.68,a\n"),
+    ),
     "rates-csv": Door(
         _text(lambda text: parse_csv(text, "t.csv")),
         (b"job_type,scale_factor,accelerator,steps_per_second\na,1,v100,2.5\n",),

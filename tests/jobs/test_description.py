@@ -113,6 +113,21 @@ def test_accelerators_are_understood_in_every_form(text: str) -> None:
     )
 
 
+def test_cpus_and_memory_are_numbers_and_sizes() -> None:
+    spec = parse_job("run: a\nresources: {cpus: 0.5, memory: 1.5GiB}\n", "job.yaml")
+    assert (spec.resources.cpus, spec.resources.memory) == (0.5, 3 * 2**29)
+    assert job_of(spec.document(), "again") == spec
+
+
+@pytest.mark.parametrize("given", ["cpus: 0", "cpus: -1", "cpus: many", "cpus: .inf", "cpus: true", "cpus: 1e300",
+                                   "memory: 4", "memory: lots", "memory: -1GB", "memory: [1]"])  # fmt: skip
+def test_cpus_and_memory_that_are_none_are_refused(given: str) -> None:
+    name = given.partition(":")[0]
+    expected = {"cpus": "expected a number of CPUs from 0.01", "memory": "expected a size of memory of at least 1MiB"}
+    with pytest.raises(InputError, match=rf"^job.yaml: resources.{name}: .* given, {expected[name]}"):
+        parse_job(f"run: a\nresources: {{{given}}}\n", "job.yaml")
+
+
 def test_a_deadline_may_be_a_time() -> None:
     spec = parse_job("run: a\ndeadline: 2027-01-01T03:00+01:00", "job.yaml")
     assert spec.seconds_left(NOW) == timedelta(hours=2).total_seconds()

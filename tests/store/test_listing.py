@@ -10,7 +10,7 @@ import pytest
 from fairway.errors import InputError
 from fairway.store import Store
 from fairway.store.job_changes import change_job, record_checkpoint
-from fairway.store.listing import ASKED, listing
+from fairway.store.listing import ASKED, PRIORITY_CLASS, listing
 from fairway.store.queries import list_jobs
 from fairway.store.states import JobState
 from fairway.store.submissions import Submission, submit
@@ -57,6 +57,7 @@ def test_a_listing_is_what_is_found_row_by_row(filled: Store, asked: dict[str, o
         expected = asdict(job)
         asks = listed.pop(ASKED)
         assert json.loads(asks or "null") == expected["spec"].get("resources", {}).get("accelerators")
+        assert listed.pop(PRIORITY_CLASS) == expected["spec"].get("priority_class")
         for name, value in listed.items():
             exact = float(value) if isinstance(expected[name], float) else value
             assert exact == expected[name], name

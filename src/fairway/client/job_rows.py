@@ -23,6 +23,7 @@ def job_rows(jobs: Sequence[Job], now: float) -> dict[str, list[Any]]:
         "team": [job.team for job in jobs],
         "workers": [job.count for job in jobs],
         "weight": [job.weight for job in jobs],
+        "priority_class": [job.priority_class for job in jobs],
         "state": [job.state for job in jobs],
         "submitted_at": [job.submitted_at for job in jobs],
         "started_at": [job.started_at for job in jobs],

@@ -95,6 +95,7 @@ class Job(Record):
     array_name: str | None = None
     team: str | None = None
     weight: float = 1.0
+    priority_class: str | None = None
     submitted_at: float | None = None
     submitted_by: str | None = None
     started_at: float | None = None

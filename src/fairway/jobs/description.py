@@ -41,6 +41,7 @@ from fairway.jobs.accelerators import AcceleratorRequest
 from fairway.jobs.values import (
     Accelerators,
     Command,
+    Cpus,
     Deadline,
     Directory,
     Indexes,
@@ -48,6 +49,7 @@ from fairway.jobs.values import (
     JobType,
     Labels,
     Matrix,
+    Memory,
     Span,
     Text,
     Throughputs,
@@ -88,6 +90,16 @@ class Resources(_Part):
         default_factory=AcceleratorRequest,
         description="The accelerator types that will do, and how many of one type it needs; one of any type otherwise.",
         examples=["V100", "V100:2", "[A100, V100]:2", {"A100": 2}],
+    )
+    cpus: Cpus | None = Field(
+        default=None,
+        description="CPUs of its machine that it may use, all of its processes together; not counted otherwise.",
+        examples=[4, 0.5],
+    )
+    memory: Memory | None = Field(
+        default=None,
+        description="Memory of its machine that it may use, all of its processes together; not counted otherwise.",
+        examples=["16GB"],
     )
 
 
@@ -183,6 +195,11 @@ class JobDescription(_Part):
         default=1.0,
         validation_alias=AliasChoices("weight", "priority"),
         description="Its weight; 2 is worth twice the share of 1.",
+    )
+    priority_class: Annotated[Text, Expected("the name of a priority class")] | None = Field(
+        default=None,
+        description="A class of priority that the server has: jobs of a higher class come first.",
+        examples=["urgent"],
     )
     steps: (
         Annotated[

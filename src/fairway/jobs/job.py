@@ -29,7 +29,10 @@ class Job:
     `job_type` is the name under which a table of profiles knows it; which jobs may share is looked up by it. A job that
     is not `preemptible` keeps its workers from its start to its end, and shares them with no other job. On types that
     are `guessed` the rate is what jobs do on the whole: good enough to begin somewhere, no reason to move. A job that
-    does not `resume` from a checkpoint begins from zero whenever it is started again.
+    does not `resume` from a checkpoint begins from zero whenever it is started again. `cpus` and `memory_bytes` are
+    what all of its processes together ask for of their machines, divided evenly among the workers of the gang.
+    Jobs of a higher `priority` come before all of a lower one; one that `preempts` takes the workers of such jobs that
+    run, too.
     """
 
     id: Name
@@ -46,6 +49,10 @@ class Job:
     preemptible: bool = True
     guessed: tuple[Name, ...] = ()
     resumes: bool = True
+    cpus: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    memory_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    priority: int = 0
+    preempts: bool = True
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)

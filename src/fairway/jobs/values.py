@@ -15,7 +15,7 @@ from fairway.jobs.accelerators import AcceleratorRequest
 from fairway.jobs.arrays import MOST_JOBS, ArrayIndexes
 from fairway.jobs.webhooks import AN_ADDRESS, webhook
 from fairway.magnitudes import FACTORS
-from fairway.quantities import A_SPAN, seconds_of
+from fairway.quantities import A_MEMORY, A_NUMBER_OF_CPUS, A_SPAN, cpus_of, memory_of, seconds_of
 
 _REFERENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 LONGEST_NAME = 63
@@ -177,6 +177,18 @@ Accelerators = Annotated[
     PlainSerializer(str),
     Expected("types and a count, as in 'A100:2', '[A100, V100]:2' or {A100: 2}"),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array"}, {"type": "object"}]}),
+]
+Cpus = Annotated[
+    float,
+    PlainValidator(cpus_of),
+    Expected(A_NUMBER_OF_CPUS),
+    WithJsonSchema({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}),
+]
+Memory = Annotated[
+    int,
+    PlainValidator(memory_of),
+    Expected(A_MEMORY),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 2**20}, {"type": "string"}]}),
 ]
 Variables = Annotated[
     dict[

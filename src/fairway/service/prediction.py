@@ -32,7 +32,15 @@ _NOT_SUBMITTED = "(not submitted)"
 def predicted(scheduler: SchedulerView, spec: JobDescription, team: str | None) -> PredictionForm | None:
     """When a job would start if it were submitted now; None if nothing can be said."""
     rates, left = described_rates(spec, scheduler.cluster, scheduler.table), spec.seconds_left(datetime.now(UTC))
-    job = engine_job(_NOT_SUBMITTED, spec, rates, team=team, steps_left=spec.steps, slo_seconds=left)
+    job = engine_job(
+        _NOT_SUBMITTED,
+        spec,
+        rates,
+        team=team,
+        steps_left=spec.steps,
+        slo_seconds=left,
+        priority=scheduler.settings.priority_of(spec, team),
+    )
     found = _predicted(scheduler, scheduler.look(snapshot), job)
     return None if found is None else _form(scheduler, found)
 

@@ -40,6 +40,7 @@ class JobForm(_Form):
     team: str | None
     state: JobState
     weight: float
+    priority_class: str | None = Field(description="The class of priority that it names.")
     submitted_at: float
     submitted_by: str
     started_at: float | None
@@ -261,7 +262,12 @@ _SAME = [name for name in JobForm.model_fields if name in {field.name for field 
 
 def _job_fields(job: JobRecord, where: Whereabouts | None, terms: Terms) -> dict[str, Any]:
     same = {name: getattr(job, name) for name in _SAME}
-    return {**same, "attempt_count": job.attempts, **_surroundings(request_of(job.spec), where, terms)}
+    return {
+        **same,
+        "attempt_count": job.attempts,
+        "priority_class": job.spec.get("priority_class"),
+        **_surroundings(request_of(job.spec), where, terms),
+    }
 
 
 def _surroundings(request: AcceleratorRequest, where: Whereabouts | None, terms: Terms) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from fairway.engine.training.engine import TrainingEngine
 from fairway.jobs.description import JobDescription
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.logs import LogBlock
+from fairway.live.training.priorities import PriorityClass
 from fairway.profiles.tables import ThroughputTable
 from fairway.store import Store
 
@@ -42,6 +43,10 @@ class SettingsView(Protocol):
     @property
     def time_scale(self) -> float:
         """How many of the engine's seconds pass in one of ours."""
+        ...
+
+    def priority_of(self, spec: JobDescription, team: str | None, /) -> PriorityClass:
+        """The priority class of a job; refuses one that there is not, or that its team may not use."""
         ...
 
 

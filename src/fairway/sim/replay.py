@@ -101,7 +101,7 @@ def engine_of(start: Entry, table: ThroughputTable | None = None) -> tuple[Train
     """An engine made from what a `start` entry says, with the events that brought it there, and its policy's name."""
     try:
         body = start.body
-        cluster = Cluster(**_known(body["cluster"], "workers", "prices", "workers_per_node"))
+        cluster = _CLUSTER.validate_python(body["cluster"])
         given = dict(body["options"])
         given["entities"] = _ENTITIES.validate_python(given.get("entities") or {})
         options = EngineOptions(**_known(given, "round_seconds", "restart_seconds", "entities", "seed", "last_lease"))
@@ -116,6 +116,7 @@ def engine_of(start: Entry, table: ThroughputTable | None = None) -> tuple[Train
     return engine, str(body["policy"])
 
 
+_CLUSTER = TypeAdapter(Cluster)
 _ENTITIES: TypeAdapter[dict[str, Entity]] = TypeAdapter(dict[str, Entity])
 
 

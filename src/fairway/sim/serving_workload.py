@@ -50,6 +50,7 @@ class ServingWorkload:
     """A scenario, on so many workers (its own number if None), and the requests: how they arrive, how many, how fast.
 
     Without a number, there are 1,000 requests, or all of a trace; without a rate, two per second, or a trace's own.
+    `columns` says which column of a trace means what (`traces.request_csv`).
     """
 
     scenario: str = "compass-edge"
@@ -57,6 +58,7 @@ class ServingWorkload:
     workers: int | None = None
     requests: int | None = None
     rate: float | None = None
+    columns: str | None = None
 
     @property
     def trace(self) -> str | None:
@@ -68,12 +70,12 @@ class ServingWorkload:
         """How many requests there are."""
         if self.trace is None:
             return 1000 if self.requests is None else self.requests
-        available = len(_trace(self.trace))
+        available = len(_trace(self.trace, self.columns))
         return available if self.requests is None else min(self.requests, available)
 
     def read_trace(self) -> RequestTrace | None:
         """The trace of the requests, read once in a process."""
-        return None if self.trace is None else _trace(self.trace)
+        return None if self.trace is None else _trace(self.trace, self.columns)
 
     def make_scenario(self) -> Scenario:
         """The scenario with the workers that were asked for."""
@@ -205,8 +207,8 @@ class ServingRun:
 
 
 @cache
-def _trace(path: str) -> RequestTrace:
-    return read_requests(path)
+def _trace(path: str, columns: str | None) -> RequestTrace:
+    return read_requests(path, columns)
 
 
 def _scenario(name: str) -> Scenario:
@@ -246,20 +248,30 @@ def _variation(text: str) -> float:
 
 
 def _replay(trace: RequestTrace, number: int, scenario: Scenario, rate: float | None, seed: int) -> Arrivals:
-    """The requests of a trace: for the workflows that it names or, where it names others, for one after another."""
+    """The requests of a trace: for the workflows that it names; where it names others, for one after another."""
     if rate is not None:
         _check_rate(rate)
     if number < 1:
         raise InputError(f"--requests: {number} given, expected a whole number of at least 1")
-    names = {workflow.name: position for position, workflow in enumerate(scenario.workflows)}
-    known = all(name in names for name in trace.names)
+    workflows = {workflow.name: position for position, workflow in enumerate(scenario.workflows)}
+    known = all(name in workflows for name in trace.names)
     if not known:
-        names = {name: position % len(scenario.workflows) for position, name in enumerate(trace.names)}
-    workflow = np.array([names[name] for name in trace.asks_for[:number]], dtype=np.int64)
+        workflows = {name: position % len(scenario.workflows) for position, name in enumerate(trace.names)}
+    if trace.asks_for:
+        workflow = np.array([workflows[name] for name in trace.asks_for[:number]], dtype=np.int64)
+    else:  # it does not say what for: as if each request had been drawn
+        shares = np.array(scenario.shares or (1.0,) * len(scenario.workflows))
+        draws = np.random.default_rng([seed, 3])
+        workflow = draws.choice(len(shares), size=number, p=shares / shares.sum()).astype(np.int64)
     seconds = trace.seconds[:number]
     work = np.ones(number)
     if known:
         # How long a request ran, over what is expected of its workflow: the planner knows the latter only.
         expected = np.array([each.critical_path().seconds for each in scenario.workflows])[workflow]
         work = np.where(np.isnan(seconds) | (expected == 0), 1.0, seconds / np.where(expected == 0, 1.0, expected))
-    return draw.replayed(trace.arrival[:number], workflow, work, rate, seed)
+    arrival = trace.arrival[:number]
+    if trace.within is not None:
+        arrival = arrival + trace.within[:number] * np.random.default_rng([seed, 4]).random(number)
+        order = np.argsort(arrival, kind="stable")
+        arrival, workflow, work = arrival[order], workflow[order], work[order]
+    return draw.replayed(arrival, workflow, work, rate, seed)

@@ -27,7 +27,10 @@ _COLUMNS = [column for column in jobs.columns if column.name not in _LEFT_OUT]
 ASKED = "asked_accelerators"
 """Under which name the accelerators stand that a job asks for: a JSON text of what was given, or None."""
 
-_NAMES = [*(column.name for column in _COLUMNS), ASKED]
+PRIORITY_CLASS = "priority_class"
+"""Under which name the priority class stands that a job names."""
+
+_NAMES = [*(column.name for column in _COLUMNS), ASKED, PRIORITY_CLASS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def _statement(
 ) -> Select[str]:
     """What to ask; made once for each way to ask, since that takes longer than the answer."""
     columns = [type_coerce(column, Text) if column.name == "state" else column for column in _COLUMNS]
-    statement = select(*columns, _asked(dialect).label(ASKED))
+    statement = select(*columns, _asked(dialect).label(ASKED), _named(dialect).label(PRIORITY_CLASS))
     statement = statement.order_by(jobs.c.number.desc() if newest_first else jobs.c.number).limit(bindparam("count"))
     if "states" in given:
         statement = statement.where(jobs.c.state.in_(bindparam("states")))
@@ -94,6 +97,14 @@ def _statement(
         after = bindparam("after", type_=Whole)
         statement = statement.where(jobs.c.number < after if newest_first else jobs.c.number > after)
     return in_one_go(dialect, statement)
+
+
+def _named(dialect: str) -> ColumnElement[Any]:
+    spec = type_coerce(jobs.c.spec, Text)
+    if dialect == "sqlite":
+        return func.json_extract(spec, "$.priority_class")
+    named: ColumnElement[Any] = cast(spec, JSON)["priority_class"].astext
+    return named
 
 
 def _asked(dialect: str) -> ColumnElement[Any]:

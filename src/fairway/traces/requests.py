@@ -2,115 +2,82 @@
 
 Two forms are known by their header: Alibaba's image-generation requests of 2024 (github.com/alibaba/clusterdata,
 cluster-trace-v2026-GenAI, `lora_request_trace.csv`), where each request names one checkpoint; and plain CSV with the
-columns `arrival_seconds`, `workflow` and, if wanted, `seconds`. Rows that name no model, or that never ran, are left
-out.
+columns `arrival_seconds`, `workflow` and, if wanted, `seconds`. Of any other CSV, the columns can be named
+(`request_csv`). Rows that name no model, or that never ran, are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from fairway.errors import InputError
+from fairway.traces.request_csv import RequestCsv
+from fairway.traces.request_trace import RequestTrace
 from fairway.traces.rows import (
     Cells,
     csv_rows,
+    first_line,
     has_header,
     named_cells,
     number_in,
-    optional,
     split_csv,
     text_in,
     timestamp,
 )
 from fairway.traces.text import read_text
-from fairway.traces.trace import LeftOutError, SkippedRow, skipped_words
+from fairway.traces.trace import LeftOutError, SkippedRow
 
 _GENAI = ("gmt_create", "exec_time_seconds", "checkpoint_model_version_id")
-_PLAIN = ("arrival_seconds", "workflow")
+_PLAIN = "arrival_seconds"
 
-Row = tuple[float, str, float]
-
-
-@dataclass(frozen=True, eq=False)
-class RequestTrace:
-    """Requests in order of arrival: seconds since the first, what each asks for, its run time (NaN: not known)."""
-
-    arrival: npt.NDArray[np.float64]
-    asks_for: tuple[str, ...]
-    seconds: npt.NDArray[np.float64]
-    source: str
-    skipped: tuple[SkippedRow, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.asks_for)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What is asked for, each once, in order of first appearance."""
-        return tuple(dict.fromkeys(self.asks_for))
-
-    @property
-    def unreadable(self) -> int:
-        """How many rows could not be read."""
-        return sum(not row.on_purpose for row in self.skipped)
-
-    def summary(self) -> str:
-        """What was read, in a line."""
-        text = f"{self.source}: {len(self)} requests for {len(self.names)} models or workflows"
-        return text + skipped_words(self.skipped)
+__all__ = ["RequestTrace", "parse_requests", "read_requests"]
 
 
-def read_requests(path: Path | str) -> RequestTrace:
-    """Read a trace of requests from a file."""
-    return parse_requests(read_text(path), str(path))
+def read_requests(path: Path | str, columns: str | None = None) -> RequestTrace:
+    """Read a trace of requests from a file; `columns` says which column of a CSV means what."""
+    return parse_requests(read_text(path), str(path), columns)
 
 
-def parse_requests(text: str, name: str) -> RequestTrace:
+def parse_requests(text: str, name: str, columns: str | None = None) -> RequestTrace:
     """Read the text of a trace; `name` is the file's name in errors."""
     if not text.strip():
         raise InputError(f"{name}: empty, expected a trace of requests")
+    if columns is not None:
+        return RequestCsv.named(columns).read(text, name)
     if has_header(text[:65536], _GENAI):
-        return _read(text, name, _GENAI, _generated)
-    if has_header(text[:65536], _PLAIN):
-        return _read(text, name, _PLAIN, _plain)
+        return _generated(text, name)
+    try:
+        header = split_csv(first_line(text))
+    except InputError:
+        header = []
+    form = RequestCsv(arrival=_PLAIN) if _PLAIN in header else RequestCsv()
+    if form.recognises(header):
+        return form.read(text, name)
     raise InputError(
-        f"{name}: not a trace of requests; expected CSV with the columns {', '.join(_PLAIN)} (and seconds), "
-        f"or with {', '.join(_GENAI)}"
+        f"{name}: not a trace of requests; expected CSV with the columns {_PLAIN} and workflow (and seconds), or with "
+        f"{', '.join(_GENAI)}; or name its columns, as in --columns arrival=TIMESTAMP,workflow=NAME"
     )
 
 
-def _read(text: str, name: str, needed: tuple[str, ...], row_of: Callable[[Cells], Row]) -> RequestTrace:
-    rows: list[Row] = []
+def _generated(text: str, name: str) -> RequestTrace:
+    """Image-generation requests, which are in no order."""
+    rows: list[tuple[float, str, float]] = []
     skipped: list[SkippedRow] = []
-    for number, line, columns in csv_rows(text, name, needed):
+    for number, line, columns in csv_rows(text, name, _GENAI):
         try:
-            rows.append(row_of(named_cells(split_csv(line), columns)))
+            rows.append(_generated_row(named_cells(split_csv(line), columns)))
         except InputError as error:
             skipped.append(SkippedRow.because(number, error))
-    if not rows:
-        why = f"; the first row: {skipped[0].reason}" if skipped else ""
-        raise InputError(f"{name}: no request that can be used{why}")
     rows.sort(key=lambda row: row[0])
-    arrival = np.array([row[0] for row in rows])
-    return RequestTrace(
-        arrival - arrival[0], tuple(row[1] for row in rows), np.array([row[2] for row in rows]), name, tuple(skipped)
-    )
+    arrival, seconds = (np.array([row[which] for row in rows], dtype=float) for which in (0, 2))
+    return RequestTrace.of(arrival, [row[1] for row in rows], seconds, name, skipped)
 
 
-def _generated(cells: Cells) -> Row:
+def _generated_row(cells: Cells) -> tuple[float, str, float]:
     seconds = number_in(cells, "exec_time_seconds", at_least=0)
     if seconds == 0:
         raise LeftOutError("ran for 0 seconds")
     arrival = timestamp(text_in(cells, "gmt_create"), "gmt_create")
     return arrival, text_in(cells, "checkpoint_model_version_id"), seconds
-
-
-def _plain(cells: Cells) -> Row:
-    given = optional(cells, "seconds")
-    seconds = float("nan") if given is None else number_in(cells, "seconds", at_least=0)
-    return number_in(cells, "arrival_seconds", at_least=0), text_in(cells, "workflow"), seconds

@@ -58,7 +58,7 @@ def round_of(
         np.array(beside or [-1] * jobs), members[:, 0].copy(), members[:, 1].copy(),
         np.array(pair_shares or np.zeros((0, types))), np.zeros((len(members), types)),
         np.array(pair_rates or np.zeros((0, types, 2))), stays,
-        np.array(free), 360.0, keep, gains, least,
+        np.array(free), 360.0, keep, gains, least, np.zeros(jobs),
     )  # fmt: skip
     return tuple(column.tolist() for column in answer)  # type: ignore[return-value]
 

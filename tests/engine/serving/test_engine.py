@@ -407,6 +407,18 @@ def test_one_reply_however_often_the_last_task_ran_and_everybody_may_forget() ->
     assert cluster.tell(StageDone(0, 0, 2, 1, 1.5), at=1.5) == [Send(2, Forget(0))]
 
 
+def test_soon_after_a_loss_every_worker_may_forget_a_request_that_was_over() -> None:
+    cluster = recovering()
+    planned(cluster, chain(None), [1])
+    cluster.tell(StageDone(0, 0, 1, 0, 1.0), at=1.0)
+    lose(cluster, 2, at=1.5)
+    late = (StageDone(0, 0, 0, 0, 1.6), StageMoved(0, 0, 0, 0))
+    for news in late:
+        assert cluster.tell(news, at=2.0) == [Send(1, Forget(0))], "worker 1 may have passed it on"
+    for news in late:
+        assert cluster.tell(news, at=99.0) == []
+
+
 def test_inputs_that_come_twice_or_too_late_change_nothing() -> None:
     home, cluster = recovering(), recovering(me=1)
     request = planned(home, chain(None, None), [1, 2])

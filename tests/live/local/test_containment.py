@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,42 @@ def test_a_run_may_not_have_more_processes_than_leave_room_for_others(tmp_path: 
     if not bounds:
         pytest.skip("the controller 'pids' is not to be had here")
     assert 1024 <= bounds[0] <= int(Path("/proc/sys/kernel/pid_max").read_text()) // 4
+
+
+def test_what_a_run_asks_for_is_all_that_it_can_have(tmp_path: Path, grouped: Containment) -> None:
+    if grouped.enforced != {"cpu", "memory"}:
+        pytest.skip("no control group can be bounded here: this needs root, or delegated controllers")
+    eat = "x = []\nwhile True: x.append(bytearray(2**20))"
+
+    async def check() -> None:
+        async with Machine(tmp_path, "v100=2") as machine:
+            await machine.start(run="sleep 600", cpus=0.5, memory_bytes=64 * 2**20)
+            group = grouped.group_of("1-job")
+            await until(lambda: any((path / "cgroup.procs").exists() for path in group.paths))
+            bounds = {
+                name: (path / name).read_text().strip()
+                for path in group.paths
+                for name in ("cpu.max", "cpu.cfs_quota_us", "memory.max", "memory.limit_in_bytes")
+                if (path / name).exists()
+            }
+            assert set(bounds.values()) & {"50000 100000", "50000"}
+            assert str(64 * 2**20) in bounds.values()
+            await machine.start("hog", 2, run=[sys.executable, "-c", eat], workers=[1], memory_bytes=64 * 2**20)
+            ended = await machine.ended("hog", 2)
+            assert ended.kind == "failed"
+            assert "more memory than it asked for" in ended.reason
+            await machine.end(1, "job", save=False)
+            await machine.ended("job", 1)
+
+    asyncio.run(check())
+    assert not [path for parent in grouped.bounding for path in parent.glob("*") if path.is_dir()]
+
+
+def test_what_cannot_be_enforced_is_said() -> None:
+    (caveat,) = Containment((Path("/nowhere"),), enforced=frozenset({"cpu"})).caveats
+    assert "what jobs ask for of memory is counted, but not enforced" in caveat
+    (caveat,) = Containment((Path("/nowhere"),), enforced=frozenset()).caveats
+    assert "CPUs and memory" in caveat
 
 
 def test_where_no_group_can_be_made_that_is_said(tmp_path: Path) -> None:

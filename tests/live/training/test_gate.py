@@ -13,6 +13,8 @@ from fairway.errors import InputError
 from fairway.jobs import Entity
 from fairway.jobs.description import job_of
 from fairway.jobs.expansion import expanded
+from fairway.live.backend.status import MachineSize
+from fairway.live.training.priorities import PriorityClass
 from fairway.store.states import JobState
 from fairway.store.submissions import Submission, submit
 from tests.live.training.invariants import check_all_over, check_history
@@ -275,3 +277,73 @@ def test_a_team_whose_job_over_quota_is_cancelled_is_not_held_up_by_it(limited: 
     assert not limited.session.scheduler.jobs
     (third,) = submit_all(limited, asking(1))
     assert scheduled(limited) == [third]
+
+
+def test_cpus_and_memory_are_counted_over_all_types_of_the_machine_and_after_a_restart(tmp_path: Path) -> None:
+    size = MachineSize(cpus=4.0, memory_bytes=8 * 2**30)
+    with World(tmp_path, "v100=2,k80=2", machines=[size]).running() as world:
+        rates = {"throughputs": {"v100": 2.0, "k80": 2.0}}
+        first, second, third = submit_all(
+            world, *({"resources": {"cpus": cpus}, "steps": 2000, **rates} for cpus in (3, 2, 1))
+        )
+        world.run_for(5.0)
+        running = {job for lease in world.session.scheduler.leases for job in lease.runs}
+        assert running == {first, third}
+        assert world.job(second).reason_code == "NotEnoughResources"
+        world.start_controller()
+        world.run_for(1.0)
+        assert world.job(second).reason_code == "NotEnoughResources"
+        world.cancel(first)
+        world.run_for(5.0)
+        assert second in {job for lease in world.session.scheduler.leases for job in lease.runs}
+
+
+def test_a_job_that_no_machine_has_room_for_is_refused_at_the_door(tmp_path: Path) -> None:
+    with World(tmp_path, "v100=2", machines=[MachineSize(4.0, 8 * 2**30)]).running() as world:
+        for asked, said in (({"cpus": 5}, "resources.cpus: 5 CPUs"), ({"memory": "9GiB"}, "resources.memory: 9 GiB")):
+            spec = job_of({"run": "true", "resources": asked}, "job")
+            with pytest.raises(InputError, match=said) as refused:
+                world.session.check(spec, None)
+            assert "has 4 CPUs and 8 GiB of memory" in str(refused.value)
+
+
+@pytest.fixture
+def classed(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path, "v100=2")
+    classes = {"urgent": PriorityClass(10, teams=("red",)), "later": PriorityClass(-10)}
+    entities = {"lab": Entity(), "red": Entity(parent="lab"), "blue": Entity()}
+    made.settings = replace(
+        made.settings, entities=entities, quotas={"red": {"v100": 2}}, priority_classes=classes
+    )  # fmt: skip
+    with made.running() as world:
+        yield world
+
+
+def test_a_job_of_a_higher_class_goes_first_at_the_gate_and_takes_the_workers(classed: World) -> None:
+    usual = submit_all(classed, *[{**asking(1), "steps": 400} for _ in range(4)])
+    assert scheduled(classed) == usual[:2]
+    (urgent,) = submit_all(classed, {**asking(2), "priority_class": "urgent", "steps": 40})
+    assert classed.job(urgent).reason_code == "OverQuota"
+    classed.cancel(usual[0])
+    classed.cancel(usual[1])
+    classed.run_for(5.0)
+    assert scheduled(classed) == [urgent], "before the usual ones, which came earlier"
+    (blue,) = submit_all(classed, {**asking(1, team="blue"), "steps": 4000})
+    classed.run_for(5.0)
+    assert {process.job for process in classed.alive()} == {urgent}
+    classed.run_until(lambda: classed.job(urgent).state is JobState.SUCCEEDED)
+    assert classed.job(blue).state is not JobState.SUCCEEDED
+
+
+def test_a_class_that_a_team_may_not_use_or_that_there_is_not_is_refused(classed: World) -> None:
+    def check(name: str, team: str | None) -> None:
+        classed.session.check(job_of({"run": "a", "priority_class": name}, "job"), team)
+
+    check("urgent", "red")
+    check("later", None)
+    with pytest.raises(InputError, match="priority_class: 'urgent' given for a job of team 'blue', but it is for red"):
+        check("urgent", "blue")
+    with pytest.raises(InputError, match="job of no team"):
+        check("urgent", None)
+    with pytest.raises(InputError, match="priority_class: 'soon' given, but there is no such class; known: urgent, l"):
+        check("soon", "red")

@@ -6,7 +6,7 @@ Store, session, engine and the agent's table of runs are the real ones; time and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from fairway.errors import InputError
 from fairway.live import durable_file
 from fairway.live.backend.answers import Refusal, RefusedError
 from fairway.live.backend.commands import RunCommand
-from fairway.live.backend.status import BackendStatus
+from fairway.live.backend.status import BackendStatus, MachineSize
 from fairway.live.local.run_table import RunTable
 from fairway.live.training import reports
 from fairway.live.training.clock import Clock
@@ -45,12 +45,13 @@ class World:
     """`point` is called after everything that becomes durable or is done, with a word on what it was."""
 
     def __init__(self, directory: Path, emulate: str, *, policy: str = "max-min-fairness", round_seconds: float = 2.0,
-                 point: Callable[[str], None] = lambda _: None) -> None:  # fmt: skip
+                 point: Callable[[str], None] = lambda _: None,
+                 machines: Sequence[MachineSize] = ()) -> None:  # fmt: skip
         self.machine = SimulatedMachine(directory / "agent", emulate)
         self.settings = ControllerSettings(
             directory, policy=policy, round_seconds=round_seconds, restart_seconds=0.1, emulate=emulate
         )
-        self.point = point
+        self.point, self.machines = point, machines
         self.store: Store = open_store(directory)
         self.clock = Clock(machine=self.machine)
         self.statistics = Statistics(self.now)
@@ -119,7 +120,7 @@ class World:
         around = Surroundings(self.settings, self.store, catalog.builtin(), self.clock, self.statistics)
         self.table.new_epoch(self.epoch)
         status = self.status()
-        self.session = Session(around, status.accelerators, status.last_lease)
+        self.session = Session(around, status.accelerators, status.last_lease, self.machines)
         self.session.reconcile(status)
         self.commit()
 

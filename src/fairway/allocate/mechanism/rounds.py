@@ -129,6 +129,7 @@ def choose(
     keep: float,
     gains: IntArray,
     least: FloatArray,
+    first: FloatArray,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Decide who runs: the type of each job (-1: waits), its partner (-1: alone) and the types charged for it.
 
@@ -136,8 +137,9 @@ def choose(
     may be stopped included; `ahead` the seconds until the next decision, in which shares will be owed; `keep` how many
     seconds more another job must be owed to take a job's workers. `gains` says which moves are a gain to a job
     that runs, and `least` by what factor its rate must rise if it is to leave a job that it shares with. Jobs that run
-    and are marked in `stays` go on as they are. The last two arrays are the types that the jobs and the pairs are
-    charged for.
+    and are marked in `stays` go on as they are. Jobs come `first` by so many seconds, whatever they are owed, and also
+    where they have no share: 0 unless some are of a higher class than others. The last two arrays are the types that
+    the jobs and the pairs are charged for.
     """
     jobs, types = rates.shape
     pairs = len(pair_first)
@@ -158,26 +160,29 @@ def choose(
     for job in range(jobs):
         if to[job] >= 0:
             continue
+        shareless = first[job] > 0.0 and shares[job].max() <= 0.0
         for column in range(types):
-            if shares[job, column] > 0.0 and rates[job, column] > 0.0:
+            if (shares[job, column] > 0.0 or shareless) and rates[job, column] > 0.0:
                 value = owed[job, column] + shares[job, column] * ahead
+                if shareless:  # the policy does not know of classes; it is served last of its own, where it is fastest
+                    value = _SAME * rates[job, column] / rates[job].max()
                 if on[job] >= 0 and beside[job] < 0 and (on[job] == column or gains[job, column] == 0):
                     value += keep
                 if value > 0.0:
-                    score[count] = -value
+                    score[count] = -(value + first[job])
                     entry[count] = job * types + column
                     count += 1
     for pair in range(pairs):
-        first, second = pair_first[pair], pair_second[pair]
-        if to[first] >= 0 or to[second] >= 0:
+        one, other = pair_first[pair], pair_second[pair]
+        if to[one] >= 0 or to[other] >= 0:
             continue
         for column in range(types):
             if pair_shares[pair, column] > 0.0 and pair_rates[pair, column].min() > 0.0:
                 value = pair_owed[pair, column] + pair_shares[pair, column] * ahead
-                if on[first] == column and beside[first] == second:
+                if on[one] == column and beside[one] == other:
                     value += keep
                 if value > 0.0:
-                    score[count] = -value
+                    score[count] = -(value + min(first[one], first[other]))
                     entry[count] = (jobs + pair) * types + column
                     count += 1
     for position in np.argsort(score[:count], kind="mergesort"):
@@ -188,16 +193,16 @@ def choose(
                 left[column] -= scale[row]
         else:
             pair = row - jobs
-            first, second = pair_first[pair], pair_second[pair]
-            if to[first] < 0 and to[second] < 0 and scale[first] <= left[column]:
-                to[first] = to[second] = pair_charge[pair] = column
-                partner[first], partner[second] = second, first
-                left[column] -= scale[first]
+            one, other = pair_first[pair], pair_second[pair]
+            if to[one] < 0 and to[other] < 0 and scale[one] <= left[column]:
+                to[one] = to[other] = pair_charge[pair] = column
+                partner[one], partner[other] = other, one
+                left[column] -= scale[one]
 
     # 2. Workers that are left go to jobs that would wait, those owed most first.
     waiting = np.empty(jobs)
     for job in range(jobs):
-        waiting[job] = -np.inf if to[job] >= 0 else owed[job].sum() + (keep if on[job] >= 0 else 0.0)
+        waiting[job] = -np.inf if to[job] >= 0 else owed[job].sum() + (keep if on[job] >= 0 else 0.0) + first[job]
     by_need = np.argsort(-waiting, kind="mergesort")
     moved = True
     for _ in range(3):
@@ -238,10 +243,10 @@ def choose(
         for job in range(jobs):
             pace[job] = rates[job, to[job]] if to[job] >= 0 and not stays[job] else np.inf
         for pair in range(pairs):
-            first, second = pair_first[pair], pair_second[pair]
-            if pair_charge[pair] >= 0 and partner[first] == second:
-                pace[first] = pair_rates[pair, pair_charge[pair], 0]
-                pace[second] = pair_rates[pair, pair_charge[pair], 1]
+            one, other = pair_first[pair], pair_second[pair]
+            if pair_charge[pair] >= 0 and partner[one] == other:
+                pace[one] = pair_rates[pair, pair_charge[pair], 0]
+                pace[other] = pair_rates[pair, pair_charge[pair], 1]
         gain = np.zeros(jobs)
         for job in range(jobs):
             settled = to[job] == on[job] and partner[job] == beside[job]

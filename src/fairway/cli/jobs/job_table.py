@@ -14,7 +14,8 @@ from fairway.client.records import Job
 def job_table(jobs: Sequence[Job], now: float, *, title: str | None = None) -> Table:
     """What they are, how they stand and why."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title=title, title_justify="left")
-    for name in ("job", "name", "team", "state", "accelerator"):
+    classed = any(job.priority_class is not None for job in jobs)
+    for name in ("job", "name", "team", *(["class"] if classed else []), "state", "accelerator"):
         table.add_column(name, no_wrap=True)
     table.add_column("progress", no_wrap=True, justify="right")
     table.add_column("steps/s", no_wrap=True, justify="right")
@@ -25,6 +26,7 @@ def job_table(jobs: Sequence[Job], now: float, *, title: str | None = None) -> T
             words.text(job.id, "bold"),
             words.text(job.name),
             words.text(job.team),
+            *([words.text(job.priority_class)] if classed else []),
             words.state(job.state),
             words.accelerator(job),
             words.progress(job),

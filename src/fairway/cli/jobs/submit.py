@@ -34,7 +34,13 @@ _JOB = "The job; goes before what the file says"
 _HOW = "How to submit it"
 
 
-_FIELDS = {"accelerators": "resources.accelerators", "env": "envs", "label": "labels"}
+_FIELDS = {
+    "accelerators": "resources.accelerators",
+    "cpus": "resources.cpus",
+    "memory": "resources.memory",
+    "env": "envs",
+    "label": "labels",
+}
 """Options that are called otherwise than the fields of a job that they set."""
 
 
@@ -73,8 +79,11 @@ def submit(
     ] = None,
     name: Annotated[str | None, _field("--name", "-n", metavar="NAME")] = None,
     accelerators: Annotated[str | None, _field("--accelerators", "--gpus", metavar="TYPE[:COUNT]")] = None,
+    cpus: Annotated[float | None, _field("--cpus", metavar="N")] = None,
+    memory: Annotated[str | None, _field("--memory", metavar="SIZE")] = None,
     team: Annotated[str | None, _field("--team", metavar="TEAM")] = None,
     weight: Annotated[float | None, _field("--weight", metavar="W")] = None,
+    priority_class: Annotated[str | None, _field("--priority-class", metavar="NAME")] = None,
     steps: Annotated[int | None, _field("--steps", metavar="N")] = None,
     job_type: Annotated[str | None, _field("--job-type", metavar="NAME")] = None,
     env: Annotated[list[str] | None, _field("--env", metavar="NAME=VALUE")] = None,
@@ -127,10 +136,12 @@ def submit(
 
     fairway submit --name sweep --array 0-99%4 -- 'python train.py --seed $FAIRWAY_ARRAY_INDEX'
     """
+    needs = {"accelerators": accelerators, "cpus": cpus, "memory": memory}
     options = {
         "name": name,
         "team": team,
         "weight": weight,
+        "priority_class": priority_class,
         "steps": steps,
         "job_type": job_type,
         "workdir": workdir,
@@ -141,7 +152,7 @@ def submit(
         "retries": retries,
         "deadline": deadline,
         "preemptible": False if no_preempt else None,
-        "resources": None if accelerators is None else {"accelerators": accelerators},
+        "resources": {what: asked for what, asked in needs.items() if asked is not None} or None,
         "envs": variables_of(env or []) or None,
         "labels": labels_of(label) or None,
     }

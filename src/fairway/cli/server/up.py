@@ -73,6 +73,24 @@ def up(
             rich_help_panel=_MACHINE,
         ),
     ] = "local",
+    cpus: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            help="How many CPUs jobs that ask for some have in all; those of this machine otherwise.",
+            show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="How much memory jobs that ask for some have in all; that of this machine otherwise.",
+            show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
     log_limit: Annotated[
         str,
         typer.Option(
@@ -198,6 +216,8 @@ def up(
         "run_as": tuple(run_as or ()),
         "backend": backend,
         "log_limit": log_limit,
+        "cpus": cpus,
+        "memory": memory,
         "policy": policy,
         "round": round_,
         "teams": teams,

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import Any, TypeVar
 
 import typer
 
 from fairway.cli.given import size_given, span_given
 from fairway.cli.server.prices import prices_of
 from fairway.cli.server.run_as import prepare_directory, read_run_as, unprotected
-from fairway.cli.server.teams import read_teams_and_quotas, refuse_unknown_types
+from fairway.cli.server.teams import Teams, read_teams_file, refuse_unknown_types
 from fairway.cli.words import span
 from fairway.client.place import home_directory
 from fairway.cluster import Cluster
@@ -28,6 +29,7 @@ from fairway.live.serving.supervise.open_files import allow_many_files
 from fairway.live.training.controller import Controller
 from fairway.live.training.settings import ControllerSettings
 from fairway.profiles.files import read_table
+from fairway.quantities import cpus_of, memory_of
 from fairway.service.context import terms_of
 from fairway.service.first_token import ADDRESS_FILE, TOKEN_FILE, ensure_first_token, write_address
 from fairway.service.http.server import ServiceServer
@@ -36,6 +38,8 @@ from fairway.service.notifier import Notifier
 from fairway.store.database.opening import open_store
 
 _BUILTIN = "builtin"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +67,12 @@ class UpOptions:
     allow_origins: tuple[str, ...] = ()
     notify: str | None = None
     allow_notify: tuple[str, ...] = ()
+    cpus: float | None = None
+    memory: str | None = None
 
     def settings(self) -> ControllerSettings:
         """How the controller is to schedule."""
-        teams, quotas = ({}, {}) if self.teams is None else read_teams_and_quotas(self.teams)
+        teams, quotas, classes = Teams({}) if self.teams is None else read_teams_file(self.teams)
         prices = {} if self.prices is None else prices_of(self.prices)
         if self.emulate is not None:  # to be refused here, and not by an agent that was started with it
             emulated_accelerators(self.emulate)
@@ -83,8 +89,11 @@ class UpOptions:
             log_bytes=size_given("--log-limit", self.log_limit),
             entities=teams,
             quotas=quotas,
+            priority_classes=classes,
             notify_hosts=tuple(_said_of("--allow-notify", allowed_host, one) for one in self.allow_notify),
             prices=prices,
+            cpus=None if self.cpus is None else _said_of("--cpus", cpus_of, self.cpus),
+            memory_bytes=None if self.memory is None else _said_of("--memory", memory_of, self.memory),
         )
 
 
@@ -143,7 +152,7 @@ def run(options: UpOptions) -> None:
         store.close()
 
 
-def _said_of(option: str, read: Callable[[str], str], given: str) -> str:
+def _said_of(option: str, read: Callable[[Any], T], given: object) -> T:
     try:
         return read(given)
     except InputError as error:

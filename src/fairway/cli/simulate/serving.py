@@ -24,9 +24,12 @@ def serving(
     scenario: Annotated[
         str,
         typer.Option(
+            autocompletion=completion.scenarios,
             metavar="NAME|FILE.yaml",
             help="Workflows and workers: [bold]compass-edge[/bold], [bold]esg-apps[/bold] (pipelines on shares of "
-            "workers, with bills), [bold]trace-models[/bold] (one workflow for each model of a trace), or a file.",
+            "workers, with bills), [bold]trace-models[/bold] (one workflow for each model of a trace), pipelines of "
+            "Loki, IPA and VortexScheduler ([bold]loki-traffic[/bold], loki-social, loki-both-tight, ipa-video, "
+            "ipa-audio-qa, ipa-sum-qa, ipa-nlp, vortex-textvision, vortex-tts, vortex-tenants, vortex-mix), or a file.",
             rich_help_panel="What to run",
         ),
     ] = "compass-edge",
@@ -72,11 +75,32 @@ def serving(
             rich_help_panel="What to run",
         ),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MEANING=COLUMN,...",
+            help="Which column of a trace means what: [bold]arrival=TIMESTAMP,workflow=func[/bold]; also seconds, end, "
+            "and count, the requests in a window. only=COLUMN:VALUE keeps some of the rows, every=60s is the length "
+            "of windows, even spreads their requests evenly instead of at random.",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ] = None,
     requests: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             help="How many requests: 1000 otherwise, or all of a trace.",
+            show_default=False,
+            rich_help_panel="What to run",
+        ),
+    ] = None,
+    find_rate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PART",
+            help="Search, to 5 %, for the highest rate at which so many requests are in time: [bold]99%[/bold]. With "
+            "several seeds, for each. With --report, a page of what is in time at which rate.",
             show_default=False,
             rich_help_panel="What to run",
         ),
@@ -265,6 +289,12 @@ def serving(
     fairway simulate serving --scenario scenario.yaml --arrivals gamma:4 --rate 20
     --staleness load=10ms,cache=100ms --fail w2@10s-25s --json -
 
+    fairway simulate serving --scenario loki-traffic --arrivals trace:twitter.csv
+    --columns arrival=second,count=requests_per_second,only=window:bursty --rate 80
+
+    fairway simulate serving --scenario loki-traffic --find-rate 99% -s front -s esg
+    --seed 1 --seed 2 --requests 1500 --report rates.html
+
     fairway simulate serving --scenario esg-apps --load normal --slo strict
     -s esg:margin=0.1 -s front+compass -s compass --seed 1 --seed 2 --report report.html
     """
@@ -273,37 +303,43 @@ def serving(
     from fairway.cli.simulate.training_options import check_outputs
 
     check_outputs(json_to, report, requests_to=requests_to)
-    plan = plan_of(
-        ServingExperiment(
-            scenario=scenario,
-            schedulers=tuple(scheduler or ()),
-            seeds=tuple(seed or ()),
-            workers=workers,
-            rate=rate,
-            arrivals=arrivals,
-            requests=requests,
-            load=load,
-            slo=slo,
-            apps=apps,
-            warmup=warmup,
-            duration=duration,
-            slo_scale=slo_scale,
-            staleness=staleness,
-            noise=noise,
-            discard=discard,
-            overhead=overhead,
-            containers=containers,
-            container_limit=container_limit,
-            eviction=eviction,
-            nic_queues=nic_queues,
-            fail=tuple(fail or ()),
-            detection=detection,
-            no_recovery=no_recovery,
-            no_time_watching=no_time_watching,
-            processes=processes,
-            keep_runs=report is not None,
-        )
+    experiment = ServingExperiment(
+        scenario=scenario,
+        schedulers=tuple(scheduler or ()),
+        seeds=tuple(seed or ()),
+        workers=workers,
+        rate=rate,
+        arrivals=arrivals,
+        columns=columns,
+        requests=requests,
+        find_rate=find_rate,
+        load=load,
+        slo=slo,
+        apps=apps,
+        warmup=warmup,
+        duration=duration,
+        slo_scale=slo_scale,
+        staleness=staleness,
+        noise=noise,
+        discard=discard,
+        overhead=overhead,
+        containers=containers,
+        container_limit=container_limit,
+        eviction=eviction,
+        nic_queues=nic_queues,
+        fail=tuple(fail or ()),
+        detection=detection,
+        no_recovery=no_recovery,
+        no_time_watching=no_time_watching,
+        processes=processes,
+        keep_runs=report is not None and find_rate is None,
     )
+    if find_rate is not None:
+        from fairway.cli.simulate.find_rate import check_search, find_rates, part_of
+
+        part_of(find_rate)
+        check_search(experiment, requests_to=requests_to)
+    plan = plan_of(experiment)
     if not quiet:
         for note in plan.notes:
             typer.echo(note, err=True)
@@ -314,6 +350,9 @@ def serving(
     from fairway.sim.comparison import compare
 
     tell_of_compiling()
+    if find_rate is not None:
+        find_rates(plan, processes=processes, quiet=quiet, json_to=json_to, report=report)
+        return
     with watching(plan.labels, plan.requests, shown=not quiet, told=lambda now: f"requests, {now:.0f} s") as watcher:
         records = compare(plan.runs, processes=processes, watcher=watcher)
     summaries = [summarize_serving(record) for record in records]

@@ -19,6 +19,7 @@ _NOT_FOR_ESG_APPS: Mapping[str, str] = MappingProxyType(
     {
         "rate": "whose requests come at the gaps of --load",
         "arrivals": "whose requests come at the gaps of --load",
+        "columns": "whose requests come at the gaps of --load",
         "requests": "whose requests come for as long as --duration",
         "discard": "in which requests of the --warmup do not count",
         "nic_queues": "whose tasks fetch their inputs through a store",
@@ -62,7 +63,9 @@ class ServingExperiment:
     workers: int | None = None
     rate: float | None = None
     arrivals: str | None = None
+    columns: str | None = None
     requests: int | None = None
+    find_rate: str | None = None
     load: str | None = None
     slo: str | None = None
     apps: str | None = None

@@ -107,10 +107,18 @@ def _options(experiment: ServingExperiment) -> ServingOptions:
 def _workload(experiment: ServingExperiment) -> ServingWorkload | EsgApps:
     """The scenario and its requests."""
     if not experiment.is_esg_apps:
-        return ServingWorkload(
-            experiment.scenario, _text(experiment.arrivals), experiment.workers, experiment.requests, experiment.rate
+        workload = ServingWorkload(
+            experiment.scenario,
+            _text(experiment.arrivals),
+            experiment.workers,
+            experiment.requests,
+            experiment.rate,
+            experiment.columns,
         )
-    workload = EsgApps(
+        if experiment.columns is not None and workload.trace is None:
+            raise InputError("--columns: given, but no trace; add --arrivals trace:FILE")
+        return workload
+    apps = EsgApps(
         _text(experiment.load),
         _text(experiment.slo),
         _text(experiment.apps),
@@ -120,8 +128,8 @@ def _workload(experiment: ServingExperiment) -> ServingWorkload | EsgApps:
         most_containers=experiment.container_limit,
     )
     if _text(experiment.overhead).strip() == MEASURED:
-        return workload
-    return replace(workload, overhead_seconds=seconds_of(_text(experiment.overhead), "--overhead"))
+        return apps
+    return replace(apps, overhead_seconds=seconds_of(_text(experiment.overhead), "--overhead"))
 
 
 def _window(experiment: ServingExperiment) -> tuple[float, float]:

@@ -166,7 +166,12 @@ class ServingEngine(Forwarding):
             facts=options.facts,
         )
         self.placer = placer
-        self.ingress = Ingress(recovers=options.recovers, forgets=options.forgets, most_attempts=options.most_attempts)
+        self.ingress = Ingress(
+            recovers=options.recovers,
+            forgets=options.forgets,
+            most_attempts=options.most_attempts,
+            follows=options.epoch > 0,
+        )
         self.desk = None
         if desk is not None and me == OUTSIDE:
             self.desk = Desk(desk, placer, draws, epoch=options.epoch, initial_copies=initial_copies)

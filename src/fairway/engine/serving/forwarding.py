@@ -130,6 +130,10 @@ class Forwarding(SideBySide):
         """Whether a worker is there, as far as this one knows."""
         return self._table.is_seen(worker)
 
+    def workers_present(self) -> list[int]:
+        """All workers that are there, as far as this one knows."""
+        return [worker for worker, there in enumerate(self._table.present) if there]
+
     def send(self, flow: Flow, stage: int, worker: int, sources: tuple[int, ...], *, gathered: bool = False) -> None:
         """Bring inputs of a task to its worker."""
         if worker == self.me:

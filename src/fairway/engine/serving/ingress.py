@@ -38,15 +38,23 @@ if TYPE_CHECKING:
     from fairway.engine.serving.engine import ServingEngine
 
 
+_LATE_SECONDS = 60.0
+"""So long after a loss tasks may still come where they were sent to its predecessor, along ways that no plan names."""
+
+
 class Ingress:
-    """The open requests of a worker, by key; whoever tells it something says for which engine."""
+    """The open requests of a worker, by key; whoever tells it something says for which engine.
 
-    __slots__ = ("_forgets", "_most_attempts", "_recovers", "open")
+    `follows` says that a worker with its number was lost before: news for that one may come to it.
+    """
 
-    def __init__(self, *, recovers: bool, forgets: bool, most_attempts: float) -> None:
+    __slots__ = ("_forgets", "_lost_at", "_most_attempts", "_recovers", "open")
+
+    def __init__(self, *, recovers: bool, forgets: bool, most_attempts: float, follows: bool = False) -> None:
         self._recovers = recovers
         self._forgets = forgets
         self._most_attempts = most_attempts
+        self._lost_at = None if follows else -math.inf
         self.open: dict[int, OpenRequest] = {}
 
     def arrived(self, engine: ServingEngine, event: RequestArrived) -> None:
@@ -73,8 +81,8 @@ class Ingress:
         key, stage, worker, _, finished = event
         request = self.open.get(key)
         if request is None:
-            if self._recovers and self._forgets:  # it ran twice, or for a request that is over: its worker should know
-                engine.tell(worker, Forget(key))
+            if self._recovers and self._forgets:
+                self._news_of_the_past(engine, key, worker)
             return
         if self._recovers:
             self._note(engine, request, event)
@@ -97,7 +105,7 @@ class Ingress:
         key, stage, worker, attempt, alone = event
         request = self.open.get(key)
         if request is None:
-            engine.tell(worker, Forget(key))
+            self._news_of_the_past(engine, key, worker)
             return
         request.named.add(worker)
         if attempt < request.flow.attempt:
@@ -139,6 +147,7 @@ class Ingress:
 
     def worker_lost(self, engine: ServingEngine, worker: int) -> None:
         """A worker is lost: plan again what it had, once the others have said what they have."""
+        self._lost_at = engine.now
         for request in list(self.open.values()):
             request.asked.discard(worker)
             if worker in request.named:
@@ -153,6 +162,17 @@ class Ingress:
         if request is not None:
             request.asked.discard(event.worker)
             self._recover(engine, request)
+
+    def _news_of_the_past(self, engine: ServingEngine, key: int, worker: int) -> None:
+        """A task ran twice, or for a request that is over: its worker may forget it.
+
+        Soon after a loss any worker may have had a part in it: tasks for one that is lost reach its successor.
+        """
+        if self._lost_at is None:
+            self._lost_at = engine.now
+        is_settled = engine.now - self._lost_at > _LATE_SECONDS
+        for holder in {worker} if is_settled else sorted({worker, *engine.workers_present()}):
+            engine.tell(holder, Forget(key))
 
     def _ask(self, engine: ServingEngine, request: OpenRequest) -> None:
         """Ask all workers that may have something of a request how far it is."""

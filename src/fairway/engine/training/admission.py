@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray
-from fairway.cluster import Cluster
+from fairway.cluster import Cluster, resources_in_words
 from fairway.engine.training.arrivals import Arrivals
 from fairway.engine.training.job_table import NONE, JobTable
 from fairway.engine.training.messages import JobArrived, JobResumed
@@ -57,6 +57,10 @@ class Admission:
             known=np.array([name not in job.guessed for name in self.cluster.types], dtype=float)
             if job.guessed
             else 1.0,
+            cpus=job.cpus,
+            memory=job.memory_bytes,
+            priority=job.priority,
+            preempts=job.preempts,
         )
         jobs.pooled[-1] = rates @ self.workers.present
         self.described[job.id] = job
@@ -97,8 +101,13 @@ class Admission:
         )
 
     def kind_of(self, job: Job, scale_factor: int) -> int:
-        """The number of the kind by which a job of this size shares with others; a job that is not stopped does not."""
-        return self.pair_rates.kind(job.job_type if job.preemptible else None, scale_factor)
+        """The number of the kind by which a job of this size shares with others.
+
+        A job that is not stopped does not, nor one that asks for CPUs or memory: policies do not know which of them fit
+        beside each other.
+        """
+        shares = job.preemptible and not (job.cpus or job.memory_bytes)
+        return self.pair_rates.kind(job.job_type if shares else None, scale_factor)
 
     def _team(self, entity: str | None) -> int:
         if entity is None:
@@ -114,6 +123,9 @@ class Admission:
         rates, apart = np.zeros(len(types)), np.zeros(len(types))
         for column, name in enumerate(types):
             apart[column] = spread.get(name, job.throughputs.get(name, 0.0))
+            if not self.cluster.has_room(name, job.scale_factor, job.cpus, job.memory_bytes):
+                apart[column] = 0.0
+                continue
             together = self.cluster.consolidates(name, job.scale_factor)
             rates[column] = job.throughputs.get(name, 0.0) if together else apart[column]
         return rates, apart
@@ -122,6 +134,11 @@ class Admission:
         able = [column for column, name in enumerate(self.cluster.types) if job.throughputs.get(name, 0.0) > 0]
         if not able:
             return f"job '{job.id}' has no rate above 0 on any accelerator type of this cluster"
+        names = [self.cluster.types[column] for column in able]
+        if not any(self.cluster.has_room(name, job.scale_factor, job.cpus, job.memory_bytes) for name in names):
+            asked = resources_in_words(job.cpus, job.memory_bytes)
+            has = self.cluster.largest_machine(names)
+            return f"job '{job.id}' asks for {asked}, but the largest machine of this cluster has {has}"
         most = max(int(self.workers.present[column]) for column in able)
         return f"job '{job.id}' asks for {job.scale_factor} workers of one type, but there are at most {most}"
 

@@ -389,7 +389,9 @@ class TrainingEngine:
 
     def choose(self, seconds: float, *, preempt: bool) -> Chosen:
         """Which jobs are to run for so many seconds, by the shares as they are; nothing is stopped or started."""
-        return self._rounds.choose(self.jobs, self.workers.free, self._prices, seconds=seconds, preempt=preempt)
+        return self._rounds.choose(
+            self.jobs, self.workers, self._prices, now=self.now, seconds=seconds, preempt=preempt
+        )
 
     def _assign(self, *, preempt: bool) -> list[Command]:
         """Let the rounds choose which jobs run, stop those that do not any more, and start those that newly do."""
@@ -397,7 +399,9 @@ class TrainingEngine:
         chosen = self.choose(until - now, preempt=preempt)
         commands = self._leases.stop(chosen.stopped, now=now) if len(chosen.stopped) else []
         for members, column in zip(chosen.started, chosen.columns, strict=True):
-            commands.append(self._leases.start(members, column, now=now, until=until))
+            commands.append(
+                self._leases.start(members, column, now=now, until=until, workers=chosen.workers.get(members[0]))
+            )
         return commands
 
     # Looking things up

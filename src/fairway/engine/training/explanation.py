@@ -16,7 +16,19 @@ from fairway.allocate.allocation import PRICED_IN_TIME, Allocation
 from fairway.allocate.arrays import FloatArray
 from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.job_table import NONE
-from fairway.engine.training.reasons import NONE_DRAINED, Code, Reason, Room, blocked, either, gang, joined, reasons
+from fairway.engine.training.precedence import precedence
+from fairway.engine.training.reasons import (
+    NONE_DRAINED,
+    Code,
+    Reason,
+    Room,
+    blocked,
+    either,
+    gang,
+    joined,
+    reasons,
+    short_of_resources,
+)
 from fairway.engine.training.smallest_change import Change, Trials, smallest_changes
 from fairway.engine.training.what_if import begin_next_round, snapshot, team_of, turn_seconds
 from fairway.errors import InputError
@@ -163,7 +175,8 @@ class _Queue:
         claims = np.where((jobs.shares > 0) & (jobs.rates > 0), coming, 0.0).max(axis=1, initial=0.0)
         claims[engine.jobs.on >= 0] += turn_seconds(engine)
         waits = np.flatnonzero(engine.jobs.on < 0)
-        order = waits[np.lexsort((waits, -jobs.owed[waits].sum(axis=1), -claims[waits]))]
+        ahead = precedence(engine.jobs)
+        order = waits[np.lexsort((waits, -jobs.owed[waits].sum(axis=1), -claims[waits], -ahead[waits]))]
         return cls(position, claims, int(np.flatnonzero(order == position)[0]) + 1, len(waits))
 
     @property
@@ -189,6 +202,12 @@ def _reason(
         where = f"{scale} {engine.types[later.jobs.on[position]]}"
         return Reason("WaitingForRound", f"it starts on {where} {at}, if nothing changes before")
     place = f"it is number {queue.place} of {queue.waiting} that wait"
+    higher = np.count_nonzero((engine.jobs.priority > engine.jobs.priority[position]) & (engine.jobs.on >= 0))
+    if higher:
+        place += f"; {higher} of a higher priority class {'run' if higher > 1 else 'runs'}"
+    short = short_of_resources(engine, position)
+    if short is not None:
+        return Reason(short.code, f"{short.sentence}; {place}")
     idle = [f"{room.free[column]} {engine.types[column]}" for column in usable if room.free[column]]
     if idle:
         free = f"{joined(idle, 'and')} {'is' if sum(room.free[usable]) == 1 else 'are'} free"

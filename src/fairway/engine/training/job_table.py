@@ -44,16 +44,24 @@ class JobTable:
     `shares` and `owed`, and `charged` is the type on which it is being given time. `isolated` is the time that the work
     done so far takes on an equal share, and `pooled` the sum of its rates on all workers, from which that follows.
     `kind` numbers the jobs that share alike, `group` the classes whose arrivals are learned. `fixed` jobs are not
-    stopped; `bound` ones would begin from zero elsewhere. Rates are `known` (1) or guessed (0), by type.
+    stopped; `bound` ones would begin from zero elsewhere. Jobs of a higher `priority` come first, and before jobs that
+    run if `preempts` is set. Rates are `known` (1) or guessed (0), by type. `cpus` and `memory` (bytes) are what
+    it asks for of its machines, in all; since `changed` it has run, or waited, without a break.
     """
 
-    number, scale, on, beside, charged, lease, team, kind, group, fixed, bound = (_Ints() for _ in range(11))
-    weight, left, done, since, rate, arrival, deadline, isolated, pooled = (_Floats() for _ in range(9))
+    number, scale, on, beside, charged, lease, team, kind, group, fixed, bound, priority, preempts = (
+        _Ints() for _ in range(13)
+    )
+    weight, left, done, since, rate, arrival, deadline, isolated, pooled, cpus, memory, changed = (
+        _Floats() for _ in range(12)
+    )
     rates, spread, shares, owed, known = (_Floats() for _ in range(5))
 
     def __init__(self, types: int) -> None:
-        integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "group", "fixed", "bound")
-        floats = ("weight", "left", "done", "since", "rate", "arrival", "deadline", "isolated", "pooled")
+        integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "group", "fixed", "bound",
+                    "priority", "preempts")  # fmt: skip
+        floats = ("weight", "left", "done", "since", "rate", "arrival", "deadline", "isolated", "pooled", "cpus",
+                  "memory", "changed")  # fmt: skip
         by_type = ("rates", "spread", "shares", "owed", "known")
         self.rows = np.zeros(
             64,
@@ -90,6 +98,10 @@ class JobTable:
         fixed: bool = False,
         bound: bool = False,
         known: FloatArray | float = 1.0,
+        cpus: float = 0.0,
+        memory: float = 0.0,
+        priority: int = 0,
+        preempts: bool = True,
     ) -> None:
         """Append a job that waits."""
         size = len(self)
@@ -97,8 +109,8 @@ class JobTable:
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
         # In the order of the columns; one assignment is many times as fast as one for each.
         self.rows[size] = (
-            self._next, scale, NONE, NONE, NONE, NONE, team, kind, group, fixed, bound,
-            weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0,
+            self._next, scale, NONE, NONE, NONE, NONE, team, kind, group, fixed, bound, priority, preempts,
+            weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0, cpus, memory, time,
             rates, spread, 0.0, 0.0, known,
         )  # fmt: skip
         self.ids.append(job)

@@ -32,10 +32,18 @@ class Leases:
     restart_seconds: float
     last: int
 
-    def start(self, members: tuple[int, ...], column: int, *, now: float, until: float) -> Grant:
-        """Give free workers of a type to a job that waits, or to two that are to share."""
+    def start(
+        self, members: tuple[int, ...], column: int, *, now: float, until: float,
+        workers: tuple[int, ...] | None = None,
+    ) -> Grant:  # fmt: skip
+        """Give free workers of a type, any or these, to a job that waits, or to two that are to share."""
         self.last += 1
-        workers, spread = self.workers.take(column, int(self.jobs.scale[members[0]]), self.last)
+        if workers is None:
+            workers, spread = self.workers.take(column, int(self.jobs.scale[members[0]]), self.last)
+        else:
+            held = self.workers.hold(column, workers, self.last)
+            assert held, f"{workers} of {self.types[column]} were chosen, but are not free"
+            spread = self.workers.spans_nodes(column, workers)
         self._run(members, self.last, column, spread, since=now + self.restart_seconds)
         return self._grant(members, column, workers, until, spread=spread, restart=True)
 
@@ -123,7 +131,7 @@ class Leases:
                 row["beside"], row["rate"] = NONE, row["spread" if spread else "rates"][column]
             row["on"], row["lease"] = column, lease
             if since is not None:
-                row["since"] = since
+                row["since"] = row["changed"] = since
 
     def _stop(self, positions: IntArray, now: float) -> None:
         """Write down that these jobs hold nothing."""
@@ -131,4 +139,4 @@ class Leases:
         for name in ("on", "lease", "beside", "charged"):
             rows[name][positions] = NONE
         rows["rate"][positions] = 0.0
-        rows["since"][positions] = now
+        rows["since"][positions] = rows["changed"][positions] = now

@@ -6,6 +6,8 @@ The first that applies is the reason:
   would not even with the lost ones back, or only with them, or with the drained ones;
 - `Held`: on each of its types, jobs that must not be preempted hold so many that the rest is too few;
 - `WaitingForRound`: it starts as the next round begins, or nothing was decided about it yet;
+- `NotEnoughResources`: workers that it could use are idle, but their machines have too few CPUs or too little memory
+  beside what other jobs ask for;
 - `NotEnoughWorkers`: workers that it could use are idle, but on no type as many as it asks for at once;
 - `WaitingForShare`: other jobs hold all workers that it could use, and keep them or are owed more.
 
@@ -15,7 +17,7 @@ The sentences here hold for as long as the reason does; numbers that change from
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
@@ -23,7 +25,9 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from fairway.allocate.arrays import BoolArray, IntArray
+from fairway.cluster import resources_in_words
 from fairway.engine.training.engine import TrainingEngine
+from fairway.engine.training.fitting import Fitting
 from fairway.engine.training.what_if import choose_next_round, snapshot
 
 Code: TypeAlias = Literal[
@@ -32,6 +36,7 @@ Code: TypeAlias = Literal[
     "WaitingForRound",
     "WaitingForShare",
     "NotEnoughWorkers",
+    "NotEnoughResources",
     "Held",
     "WorkersDrained",
     "WorkersLost",
@@ -88,6 +93,8 @@ def reasons(engine: TrainingEngine, *, drained: Mapping[str, int] = NONE_DRAINED
     where = jobs.rates > 0
     codes = np.where((where & (room.free > 0)).any(axis=1), "NotEnoughWorkers", "WaitingForShare").astype(object)
     details = (~jobs.shares.any(axis=1)).astype(object)
+    for position, asked in _without_room(engine, np.flatnonzero(jobs.on < 0).tolist()):
+        codes[position], details[position] = "NotEnoughResources", asked
     if (jobs.on < 0).any():
         starting = list(choose_next_round(snapshot(engine)))
         codes[starting], details[starting] = "WaitingForRound", False
@@ -122,6 +129,32 @@ def blocked(engine: TrainingEngine, position: int, room: Room) -> Reason | None:
     return Reason(codes[-1], _sentence(codes[-1], int(scale), types, None, room, engine.policy.name))
 
 
+def short_of_resources(engine: TrainingEngine, position: int) -> Reason | None:
+    """Why a job waits whose accelerators are idle, but whose CPUs or memory are not; None if that is not so."""
+    for _, asked in _without_room(engine, [position]):
+        return Reason("NotEnoughResources", _short_of(asked))
+    return None
+
+
+def _without_room(engine: TrainingEngine, positions: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Those of some waiting jobs that have as many idle workers as they ask for, but no room on their machines.
+
+    With what they ask for, in words.
+    """
+    jobs, pool = engine.jobs, engine.workers
+    if not Fitting.is_needed(jobs, pool):
+        return
+    fitting = Fitting.beside_all(jobs, pool)
+    for position in positions:
+        enough = (jobs.rates[position] > 0) & (pool.free >= jobs.scale[position])
+        if enough.any() and not any(fitting.has_room(position, column) for column in np.flatnonzero(enough).tolist()):
+            yield position, resources_in_words(float(jobs.cpus[position]), float(jobs.memory[position]))
+
+
+def _short_of(asked: str) -> str:
+    return f"it asks for {asked}, and no machine with enough idle workers has so much left beside what runs there"
+
+
 def _blocked(where: BoolArray, scale: IntArray, room: Room) -> list[tuple[Code, BoolArray]]:
     """Which jobs have too few workers, or too few that can be taken; the last code that holds for a job counts."""
 
@@ -153,6 +186,8 @@ def _sentence(code: Code, scale: int, types: Sequence[str], detail: object, room
             return f"every {either(types)} is held by jobs that keep it or are owed more time"
         case "NotEnoughWorkers":
             return f"{wants} at once; some are free, but not so many of one type"
+        case "NotEnoughResources":
+            return _short_of(str(detail))
         case "Held":
             names = list(dict.fromkeys(job for name in types for job in room.holders.get(name, ())))
             hold = "holds" if len(names) == 1 else "hold"

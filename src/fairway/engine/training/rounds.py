@@ -8,28 +8,40 @@ share has added up to one, which could take longer than the job.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from fairway.allocate.allocation import Allocation
-from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 from fairway.allocate.mechanism.places import keep_places
 from fairway.allocate.mechanism.rounds import account, carry_over, choose, weigh_moves
+from fairway.engine.training.fitting import Fitting, by_claim
 from fairway.engine.training.job_table import NONE, JobTable
+from fairway.engine.training.precedence import precedence
+from fairway.engine.training.worker_pool import WorkerPool
 
 _ROUNDS_PER_TURN = 5.0
 _RESTARTS_PER_TURN = 50.0
+
+_MOST_FITTINGS = 4
+"""How often jobs are chosen anew in the place of those that do not fit on their machines."""
 
 _NEGLIGIBLE = 1e-9
 
 
 class Chosen(NamedTuple):
-    """Positions of the jobs that stop; those that start, one job or two that share, and on which type."""
+    """Positions of the jobs that stop; those that start, one job or two that share, and on which type.
+
+    `workers` are those that each of them is to have, by its first job, where not any of the type will do.
+    """
 
     stopped: IntArray
     started: list[tuple[int, ...]]
     columns: list[int]
+    workers: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 
 
 class Rounds:
@@ -126,11 +138,12 @@ class Rounds:
             self._owed, self._charged = self._owed[kept], charged
 
     def choose(
-        self, jobs: JobTable, free: IntArray, prices: FloatArray | None, *, seconds: float, preempt: bool
+        self, jobs: JobTable, pool: WorkerPool, prices: FloatArray | None, *, now: float, seconds: float, preempt: bool
     ) -> Chosen:
-        """Decide which jobs run until the next round; `free` counts the workers of each type that no lease holds."""
+        """Decide which jobs run until the next round."""
+        free = pool.free
         dollars = prices if self._by_cost and prices is not None else np.zeros(self._types)
-        on, scale, partner = jobs.on, jobs.scale, jobs.partners()
+        on, scale, partner, ahead = jobs.on, jobs.scale, jobs.partners(), precedence(jobs)
         pairs = np.searchsorted(jobs.number, self._numbers) if len(self._numbers) else self._numbers
         stays = (on >= 0) & ((jobs.fixed > 0) if preempt else True)
         if preempt:
@@ -149,7 +162,7 @@ class Rounds:
         first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         to, together, charged, pair_charged = choose(
             jobs.shares, jobs.owed, rates, scale, on, partner, first, second, self._shares, self._owed, self._rates,
-            stays, free, seconds, self.turn_seconds, gains, least,
+            stays, free, seconds, self.turn_seconds, gains, least, ahead,
         )  # fmt: skip
         if preempt and ((to != on) & (np.minimum(to, on) >= 0)).any():
             left = free.copy()
@@ -161,9 +174,18 @@ class Rounds:
                 # Other workers are left than before, which jobs that wait may be able to use.
                 then, _, gifts, _ = choose(
                     jobs.shares, jobs.owed, rates, scale, to, together, first[:0], second[:0], self._shares[:0],
-                    self._owed[:0], self._rates[:0], ~waits, left, seconds, self.turn_seconds, gains, least,
+                    self._owed[:0], self._rates[:0], ~waits, left, seconds, self.turn_seconds, gains, least, ahead,
                 )  # fmt: skip
                 to, charged = np.where(waits, then, to), np.where(waits, gifts, charged)
+        workers: Mapping[int, tuple[int, ...]] = {}
+        if Fitting.is_needed(jobs, pool):
+            served = charged >= 0
+            served[pairs[pair_charged >= 0].ravel()] = True
+            to, together, charged, workers = self._fitted(
+                jobs, pool, to, together, charged, served, ahead, stays, free, rates, now=now, seconds=seconds
+            )
+            if len(pairs):
+                pair_charged = np.where(together[first] == second, pair_charged, NONE)
         changed = (to != on) | (together != partner)
         jobs.charged = np.where(stays, jobs.charged, charged)
         self._charged = pair_charged if preempt else np.where(pair_charged >= 0, pair_charged, self._charged)
@@ -174,7 +196,39 @@ class Rounds:
             (job,) if other < 0 else (job, other)
             for job, other in zip(starting.tolist(), together[starting].tolist(), strict=True)
         ]
-        return Chosen(np.flatnonzero(changed & (on >= 0)), started, to[starting].tolist())
+        return Chosen(np.flatnonzero(changed & (on >= 0)), started, to[starting].tolist(), workers)
+
+    def _fitted(
+        self, jobs: JobTable, pool: WorkerPool, to: IntArray, together: IntArray, charged: IntArray, served: BoolArray,
+        ahead: FloatArray, stays: BoolArray, free: IntArray, rates: FloatArray, *, now: float, seconds: float,
+    ) -> tuple[IntArray, IntArray, IntArray, Mapping[int, tuple[int, ...]]]:  # fmt: skip
+        """Let only those jobs run that fit on their machines, and others that do in the place of the rest."""
+        to, together, charged, rates = to.copy(), together.copy(), charged.copy(), rates.copy()
+        nobody = np.zeros(0, np.int64)
+        for attempt in range(_MOST_FITTINGS):
+            fitting = Fitting(jobs, pool)
+            units = by_claim(jobs, to, together, served, stays, ahead, now=now, turn=self.turn_seconds)
+            workers, failed = fitting.fit(units)
+            for unit in failed:
+                members = list(unit.members)
+                to[members] = together[members] = charged[members] = NONE
+            if not failed or attempt == _MOST_FITTINGS - 1:
+                return to, together, charged, workers
+            waits = to < 0
+            for job, column in np.argwhere(waits[:, None] & (rates > 0)).tolist():
+                if not fitting.has_room(job, column):
+                    rates[job, column] = 0.0
+            left = free.copy()
+            given = (to >= 0) & ~stays & (together < np.arange(len(to)))
+            np.subtract.at(left, to[given], jobs.scale[given])
+            then, _, gifts, _ = choose(
+                jobs.shares, jobs.owed, rates, jobs.scale, to, together, nobody, nobody, self._shares[:0],
+                self._owed[:0], self._rates[:0], ~waits, left, seconds, self.turn_seconds,
+                np.zeros(rates.shape, np.int64), np.ones(len(to)), ahead,
+            )  # fmt: skip
+            to, charged = np.where(waits, then, to), np.where(waits, gifts, charged)
+            served |= waits & (gifts >= 0)
+        raise AssertionError  # the last attempt returns
 
 
 def charge_alone(jobs: JobTable, position: int, column: int) -> None:

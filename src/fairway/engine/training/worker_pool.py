@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from fairway.allocate.arrays import IntArray
-from fairway.cluster import Cluster
+from fairway.cluster import UNCOUNTED, Cluster
 
 FREE = -1
 """Instead of the number of a lease: no lease holds the worker."""
@@ -30,13 +30,18 @@ class WorkerPool:
         self._holder: list[IntArray] = []
         self._node: list[IntArray] = []
         self._leaving: list[set[int]] = [set() for _ in cluster.types]
+        self.machines = list(cluster.machines)
+        self._machine: list[IntArray] = []
         self.free = np.zeros(len(self._sizes), dtype=np.int64)
         self.present = np.zeros(len(self._sizes), dtype=np.int64)
         self.departures = 0
         for column, name in enumerate(cluster.types):
             self._holder.append(np.zeros(0, dtype=np.int64))
             self._node.append(np.zeros(0, dtype=np.int64))
+            self._machine.append(np.zeros(0, dtype=np.int64))
             self.join(column, cluster.workers[name])
+            if name in cluster.machine_of:
+                self._machine[column] = np.array(cluster.machine_of[name], dtype=np.int64)
 
     def join(self, column: int, count: int) -> None:
         """Add workers of a type; on a type whose nodes have a size, they fill new nodes."""
@@ -44,9 +49,32 @@ class WorkerPool:
         first = int(before.max(initial=-1)) + 1
         nodes = np.zeros(count, dtype=np.int64) if size is None else first + np.arange(count) // size
         self._node[column] = np.concatenate([before, nodes])
+        self._machine[column] = np.concatenate([self._machine[column], self._machines_of(column, nodes)])
         self._holder[column] = np.concatenate([self._holder[column], np.full(count, FREE)])
         self.free[column] += count
         self.present[column] += count
+
+    def _machines_of(self, column: int, nodes: IntArray) -> IntArray:
+        """The machines of nodes that are new, each as large as that of the last worker before; none before any."""
+        before = self._machine[column]
+        if not len(before) or before[-1] < 0:
+            return np.full(len(nodes), UNCOUNTED)
+        new, places = np.unique(nodes, return_inverse=True)
+        self.machines += [self.machines[before[-1]]] * len(new)
+        return len(self.machines) - len(new) + places
+
+    def machine_of(self, column: int) -> IntArray:
+        """The machine of each worker of a type, `UNCOUNTED` where what it has is not known."""
+        return self._machine[column]
+
+    def holder_of(self, column: int) -> IntArray:
+        """What holds each worker of a type: a lease, `FREE` or `GONE`. A copy."""
+        return self._holder[column].copy()
+
+    def pick(self, column: int, holder: IntArray, count: int) -> tuple[int, ...]:
+        """The workers that a gang would get if only these were free; they must be enough. Nothing is changed."""
+        workers, _ = _take(holder.copy(), self._node[column], count, 0)
+        return tuple(workers.tolist())
 
     def holders(self, column: int, workers: tuple[int, ...]) -> list[int]:
         """The leases that hold some of these workers, each once."""

@@ -34,7 +34,8 @@ class JobProgram:
     `run` is text for a shell, or a command and its arguments; `setup` runs before it. `steps` are those of the whole
     gang. Asked to stop, a cooperative job has `checkpoint_seconds` to save, and any job `grace_seconds` after SIGTERM.
     One that is not preemptible is not stopped for the sake of others. It runs as the `user` of that name, or as that
-    of the backend. Of what each of its processes prints, the last `log_bytes` are kept, give or take a quarter.
+    of the backend. Of what each of its processes prints, the last `log_bytes` are kept, give or take a quarter. All of
+    its processes together may use so many `cpus` and `memory_bytes` of their machine, where the backend can see to it.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
@@ -51,6 +52,8 @@ class JobProgram:
     grace_seconds: NotNegative = 10.0
     user: Annotated[str, Field(min_length=1)] | None = None
     log_bytes: Annotated[int, Field(ge=LEAST_LOG_BYTES)] = LOG_BYTES
+    cpus: Positive | None = None
+    memory_bytes: Annotated[int, Field(ge=1)] | None = None
 
     @property
     def names_files(self) -> bool:

@@ -80,13 +80,23 @@ class RunStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineSize:
+    """The CPUs and the memory that jobs have on a machine; `node` is its name where there are several."""
+
+    cpus: float
+    memory_bytes: int
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BackendStatus:
     """All that a backend knows.
 
     `instance` names the process that answers: another one, after what runs the jobs was started again. `epoch` is that
     of the newest controller. `runs` are all that were not forgotten, `former` the jobs whose runs are forgotten but
     which are not retired, and `last_lease` the highest number of a lease that is remembered. `caveats` say, each in a
-    sentence, what the machine does not offer of what jobs are kept apart and ended with.
+    sentence, what the machine does not offer of what jobs are kept apart and ended with. `machines` are those whose
+    CPUs and memory are to be counted.
     """
 
     instance: str
@@ -97,3 +107,4 @@ class BackendStatus:
     last_lease: int = 0
     draining: bool = False
     caveats: tuple[str, ...] = ()
+    machines: tuple[MachineSize, ...] = ()

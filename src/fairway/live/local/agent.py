@@ -47,6 +47,7 @@ from fairway.live.local.containment import Containment
 from fairway.live.local.frames import SOCKET, encoded, listening_socket, peer_of, read_message
 from fairway.live.local.identity import ProcessIdentity, open_process
 from fairway.live.local.keepers import KeeperProcesses, Keepers
+from fairway.live.local.machine_size import machine_size
 from fairway.live.local.nurseries import Nursery
 from fairway.live.local.run_table import RunTable
 from fairway.wall_clock import MachineClock
@@ -103,6 +104,7 @@ class Agent:
             clock=clock,
             instance=instance or str(os.getpid()),
             containment=containment,
+            machine=machine_size(),
         )
 
     @property

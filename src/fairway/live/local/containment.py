@@ -5,6 +5,10 @@ says to which run it belonged. Out of its control group it comes only with the r
 There are two kinds of hierarchies. In that of version 2 a group can be killed with one write; in those of version 1,
 whose `pids` also bounds how many processes a run may have, each process is killed until there is none. Where no group
 can be made, because the system does not have them or does not let this user, `CAVEAT` says what that means.
+
+A group also bounds the CPUs and the memory of a run that asks for some: `cpu.max` and `memory.max` in version 2, where
+these controllers can be handed down to the groups of runs, and in version 1 the quota and the limit of the hierarchies
+of `cpu` and `memory`, which only such runs have groups in.
 """
 
 from __future__ import annotations
@@ -24,6 +28,17 @@ CAVEAT = (
     "job if keeper and agent are killed at once"
 )
 
+NOT_ENFORCED = (
+    "what jobs ask for of {} is counted, but not enforced: no control group can be bounded here, so that a job can "
+    "take more than it asked for"
+)
+
+_PERIOD = 100_000
+"""Microseconds in which a quota of CPU time is counted."""
+
+_BOUNDS = {"cpu": ("cpu.max", "cpu.cfs_quota_us"), "memory": ("memory.max", "memory.limit_in_bytes")}
+"""The file that bounds each resource, in version 2 and in version 1."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -33,13 +48,32 @@ class RunGroup:
 
     paths: tuple[Path, ...] = ()
 
-    def make(self) -> None:
-        """Make it, with a bound on how many processes it may have; one that cannot be made is not used."""
+    def make(self, cpus: float | None = None, memory_bytes: int | None = None) -> None:
+        """Make it, with bounds on what it may have; one that cannot be made is not used."""
+        bounds = [("pids.max", str(most_processes()))]
+        if cpus is not None:
+            quota = max(round(cpus * _PERIOD), 1000)  # less is refused by the kernel
+            bounds += [("cpu.max", f"{quota} {_PERIOD}")]
+            bounds += [("cpu.cfs_period_us", str(_PERIOD)), ("cpu.cfs_quota_us", str(quota))]
+        if memory_bytes is not None:  # what is swapped out counts, too, or the bound would be none
+            bounds += [("memory.max", str(memory_bytes)), ("memory.swap.max", "0"), ("memory.oom.group", "1")]
+            bounds += [(f"memory.{kind}limit_in_bytes", str(memory_bytes)) for kind in ("", "memsw.")]
         for path in self.paths:
             with suppress(OSError):
                 path.mkdir(parents=True, exist_ok=True)
+                for name, bound in bounds:
+                    with suppress(OSError):
+                        _write(path / name, bound)
+
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel has killed processes in it that needed more memory than it may have."""
+        for path in self.paths:
+            for name in ("memory.events", "memory.oom_control"):
                 with suppress(OSError):
-                    (path / "pids.max").write_text(str(most_processes()))
+                    counts = dict(line.split(" ", 1) for line in (path / name).read_text().splitlines())
+                    if int(counts.get("oom_kill", "0")):
+                        return True
+        return False
 
     def enter(self) -> None:
         """Move this process into it; for a process that was just forked, before it becomes the job's."""
@@ -82,28 +116,45 @@ class RunGroup:
 
 @dataclass(frozen=True, slots=True)
 class Containment:
-    """Where the groups of an agent's runs are made: `parents`, one in each hierarchy that can be used."""
+    """Where the groups of an agent's runs are made: `parents`, one in each hierarchy that can be used.
+
+    `bounding` are those of further hierarchies, for runs that ask for CPUs or memory; `enforced` says which of the two
+    can be bounded.
+    """
 
     parents: tuple[Path, ...] = ()
+    bounding: tuple[Path, ...] = ()
+    enforced: frozenset[str] = frozenset(_BOUNDS)
 
     @classmethod
     def found(cls, directory: Path) -> Containment:
         """What this process may use, for the agent of a directory."""
         name = f"fairway-{hashlib.sha256(str(directory).encode()).hexdigest()[:12]}"
-        return cls(tuple(path for own in _own_groups() if _is_usable(path := own / name)))
+        parents = tuple(path for own in _own_groups() if _is_usable(path := own / name))
+        for parent in parents:
+            _hand_down(parent)
+        own = dict.fromkeys(group for kind in _BOUNDS for group in _own_groups(kind, second=False))
+        bounding = tuple(
+            path for group in own if (path := group / name) not in parents and _is_usable(path)
+        )  # fmt: skip
+        enforced = frozenset(kind for kind in _BOUNDS if any(_is_bounded(path, kind) for path in (*parents, *bounding)))
+        return cls(parents, bounding, enforced)
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a user has to know of what the kernel does not offer here."""
-        return () if self.parents else (CAVEAT,)
+        free = [words for kind, words in (("cpu", "CPUs"), ("memory", "memory")) if kind not in self.enforced]
+        not_enforced = (NOT_ENFORCED.format(" and ".join(free)),) if free else ()
+        return (*(() if self.parents else (CAVEAT,)), *not_enforced)
 
-    def group_of(self, run: str) -> RunGroup:
-        """The group of a run, by the name of its directory."""
-        return RunGroup(tuple(parent / run for parent in self.parents))
+    def group_of(self, run: str, *, limited: bool = True) -> RunGroup:
+        """The group of a run, by the name of its directory; one that is not `limited` asks for no CPUs or memory."""
+        return RunGroup(tuple(parent / run for parent in (*self.parents, *(self.bounding if limited else ()))))
 
     def clear(self, known: Collection[str]) -> None:
         """Kill and remove the groups of runs of which the agent has no record."""
-        names = {path.name for parent in self.parents for path in parent.glob("*") if path.is_dir()}
+        there = (*self.parents, *self.bounding)
+        names = {path.name for parent in there for path in parent.glob("*") if path.is_dir()}
         for name in names - set(known):
             group = self.group_of(name)
             if not group.kill():
@@ -112,7 +163,7 @@ class Containment:
 
     def discard(self) -> None:
         """Remove what the groups were made in, unless runs still have some there."""
-        for parent in self.parents:
+        for parent in (*self.parents, *self.bounding):
             with suppress(OSError):
                 parent.rmdir()
 
@@ -122,8 +173,8 @@ def group_at(paths: Sequence[str]) -> RunGroup:
     return RunGroup(tuple(Path(path) for path in paths))
 
 
-def _own_groups() -> Iterator[Path]:
-    """The groups of this process in the hierarchy of version 2 and in that of `pids`, if there are such."""
+def _own_groups(controller: str = "pids", *, second: bool = True) -> Iterator[Path]:
+    """The groups of this process in the hierarchy of version 2, if wanted, and in that of a controller of version 1."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
         groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
@@ -134,9 +185,9 @@ def _own_groups() -> Iterator[Path]:
         kind, _, options = after.split(" ", 2)
         root, point = before.split(" ")[3:5]
         for number, controllers, path in groups:
-            second = kind == "cgroup2" and number == "0" and not controllers
-            bounding = kind == "cgroup" and "pids" in controllers.split(",") and "pids" in options.split(",")
-            if second or bounding:
+            is_second = second and kind == "cgroup2" and number == "0" and not controllers
+            named = kind == "cgroup" and controller in controllers.split(",") and controller in options.split(",")
+            if is_second or named:
                 inside = path if root == "/" else path.removeprefix(root)  # a container sees a part of the hierarchy
                 yield Path(point, inside.lstrip("/"))
 
@@ -152,6 +203,36 @@ def _is_usable(path: Path) -> bool:
         return os.access(trial / "cgroup.procs", os.W_OK) and os.access(path.parent / "cgroup.procs", os.W_OK)
     finally:
         trial.rmdir()
+
+
+def _hand_down(parent: Path) -> None:
+    """Let groups in a group of version 2 have bounds of their own, where the kernel lets this user."""
+    for group in (parent.parent, parent):
+        for controller in _BOUNDS:
+            with suppress(OSError):
+                _write(group / "cgroup.subtree_control", f"+{controller}")
+
+
+def _is_bounded(parent: Path, kind: str) -> bool:
+    """Whether a group in this one has a file that bounds a resource, and this user may write it."""
+    trial = parent / f".trial-{os.getpid()}"
+    try:
+        trial.mkdir()
+    except OSError:
+        return False
+    try:
+        return any(os.access(trial / name, os.W_OK) for name in _BOUNDS[kind])
+    finally:
+        trial.rmdir()
+
+
+def _write(path: Path, text: str) -> None:
+    """Write to a file of the kernel, which must be there: a group has no files of another kind."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
 
 
 def _nested(path: Path) -> Iterator[Path]:

@@ -72,7 +72,7 @@ class Keeper:
             is_over=self._is_over,
             now=time.monotonic,
         )
-        self._told = self._shut_down = self._at_once = False
+        self._told = self._shut_down = self._at_once = self._out_of_memory = False
         self._group = group_at(order.groups)
         self._user = None if order.user is None else JobUser(**order.user)
         self._reader, self._writer = os.pipe()
@@ -83,7 +83,7 @@ class Keeper:
         """Run the job to its end."""
         try:
             self._open_logs()
-            self._group.make()
+            self._group.make(self._order.cpus, self._order.memory_bytes)
             lease = self._files.lease()
             if lease is None or lease.stop is None:
                 self._set_up(self._logs[0])
@@ -103,7 +103,10 @@ class Keeper:
     def _exit(self, error: str | None) -> RunExit:
         codes = [] if error else [self._codes[rank] for rank in range(len(self._ranks))]
         stop = self._stop
-        return RunExit(codes, self._first, stop.failed, error, stop.asked, stop.terminated, stop.killed, time.time())
+        return RunExit(
+            codes, self._first, stop.failed, error, stop.asked, stop.terminated, stop.killed, time.time(),
+            self._out_of_memory,
+        )  # fmt: skip
 
     # Starting
 
@@ -272,6 +275,7 @@ class Keeper:
             try:
                 os.waitpid(-1, 0)
             except ChildProcessError:
+                self._out_of_memory = self._group.ran_out_of_memory()
                 self._group.remove()
                 self._bound_logs()
                 return

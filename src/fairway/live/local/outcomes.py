@@ -70,6 +70,8 @@ def _judged(ended: RunExit, code: int, left_early: bool) -> tuple[OutcomeKind, s
 
 
 def _how(ended: RunExit, code: int) -> str:
+    if ended.out_of_memory:
+        return f"rank {ended.first} ended after the job had needed more memory than it asked for (resources.memory)"
     if code < 0:
         with suppress(ValueError):
             return f"rank {ended.first} was killed by {signal.Signals(-code).name}"

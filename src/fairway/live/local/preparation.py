@@ -96,7 +96,14 @@ class RunPreparation:
             grace_seconds=program.grace_seconds,
             user=None if user is None else asdict(user),
             log_bytes=program.log_bytes,
-            groups=[str(path) for path in self.containment.group_of(run.directory).paths],
+            groups=[
+                str(path)
+                for path in self.containment.group_of(
+                    run.directory, limited=program.cpus is not None or program.memory_bytes is not None
+                ).paths
+            ],
+            cpus=program.cpus,
+            memory_bytes=program.memory_bytes,
         )
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         files.channel.directory.mkdir(mode=0o700, exist_ok=True)

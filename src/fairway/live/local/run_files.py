@@ -30,7 +30,7 @@ class RunOrder:
     """What a keeper runs. `run` is text for a shell, or a command and its arguments; `ranks` what each rank adds.
 
     Of each log, the last `log_bytes` are kept. `groups` are the control groups that all its processes are put into,
-    `user` is as whom they run (`JobUser`).
+    `user` is as whom they run (`JobUser`). Together they may use so many `cpus` and `memory_bytes`.
     """
 
     job: str
@@ -47,6 +47,8 @@ class RunOrder:
     groups: list[str] = field(default_factory=list)
     user: dict[str, Any] | None = None
     log_bytes: int = LOG_BYTES
+    cpus: float | None = None
+    memory_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ class RunExit:
 
     `codes` has one exit code per rank, negative for a signal; it is empty when nothing was started, and `error` says
     why. `first` is the rank that first ended with a code other than 0, `failed` whether it did so by itself. `asked` is
-    how the job was asked to stop, `terminated` and `killed` whether SIGTERM and SIGKILL followed.
+    how the job was asked to stop, `terminated` and `killed` whether SIGTERM and SIGKILL followed. `out_of_memory` says
+    that the kernel has killed processes of it which needed more memory than the job had asked for.
     """
 
     codes: list[int]
@@ -66,6 +69,7 @@ class RunExit:
     terminated: bool = False
     killed: bool = False
     time: float = 0.0
+    out_of_memory: bool = False
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> RunExit:

@@ -30,7 +30,7 @@ from fairway.live.backend.commands import (
 )
 from fairway.live.backend.placement import placed
 from fairway.live.backend.reports import RunEnded, RunReport, RunStarted
-from fairway.live.backend.status import BackendStatus, OutcomeKind, RunOutcome, RunState, RunStatus
+from fairway.live.backend.status import BackendStatus, MachineSize, OutcomeKind, RunOutcome, RunState, RunStatus
 from fairway.live.local.agent_state import AgentState, RunRecord
 from fairway.live.local.containment import Containment
 from fairway.live.local.disposal import Disposal
@@ -56,6 +56,7 @@ class RunTable:
     """The runs of one machine. `emit` gets the reports of what happens to them; `instance` names the agent.
 
     `outside` is the environment that jobs inherit, `containment` where the control groups of runs are made.
+    `machine` says what jobs have on this machine besides accelerators.
     """
 
     def __init__(
@@ -70,11 +71,13 @@ class RunTable:
         clock: MachineClock = time,
         instance: str = "",
         containment: Containment | None = None,
+        machine: MachineSize | None = None,
     ) -> None:
         self._accelerators = {(one.type, one.number): one for one in accelerators}
         self._emit, self._clock, self._instance = emit, clock, instance
         self._keepers: Keepers = KeeperProcesses() if keepers is None else keepers
         self._containment = containment or Containment()
+        self._machine = machine
         self._preparation = RunPreparation(directory, dict(outside), time_scale, self._containment)
         self._preparation.make_directories()
         self._path = directory / "state.json"
@@ -238,6 +241,7 @@ class RunTable:
             last_lease=self.state.last_lease(),
             draining=self.state.draining,
             caveats=self._containment.caveats,
+            machines=() if self._machine is None else (self._machine,),
         )
 
     # Looking after runs

@@ -6,14 +6,15 @@ neither all accelerator types count as alike until it was measured (`beliefs`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from fairway.cluster import Cluster
+from fairway.cluster import Cluster, resources_in_words
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.jobs.description import JobDescription
 from fairway.live.training.clock import Clock
+from fairway.live.training.priorities import USUAL, PriorityClass
 from fairway.profiles.tables import ThroughputTable
 
 _UNKNOWN_RATE = 1.0
@@ -30,6 +31,7 @@ def engine_job(
     slo_seconds: float | None = None,
     measured: Collection[str] = (),
     resumes: bool | None = None,
+    priority: PriorityClass = USUAL,
 ) -> Job:
     """The job as policies and the engine see it.
 
@@ -50,6 +52,10 @@ def engine_job(
         preemptible=description.preemptible,
         guessed=guessed,
         resumes=says_it_resumes(description) if resumes is None else resumes,
+        cpus=description.resources.cpus or 0.0,
+        memory_bytes=description.resources.memory or 0.0,
+        priority=priority.value,
+        preempts=priority.preempts,
     )
 
 
@@ -77,6 +83,7 @@ def described_rates(
         raise InputError(
             f"resources.accelerators: {count} workers of one type asked for, but this cluster has at most {most}"
         )
+    types = _types_with_room(description, cluster, types)
     given = description.throughputs
     if given is not None:
         by_type = {name.lower(): rate for name, rate in given.items()}
@@ -93,6 +100,20 @@ def described_rates(
         source = "job_type" if given is None else "throughputs"
         raise InputError(f"{source}: no rate above 0 on {' or '.join(types)}; give one for a type that will do")
     return rates
+
+
+def _types_with_room(description: JobDescription, cluster: Cluster, types: Sequence[str]) -> tuple[str, ...]:
+    """The types whose machines have the CPUs and the memory that a job asks for; refuses one that none has."""
+    asked, count = description.resources, description.accelerators.count
+    roomy = tuple(name for name in types if cluster.has_room(name, count, asked.cpus or 0.0, asked.memory or 0.0))
+    if not roomy:
+        names = [name for name in ("cpus", "memory") if getattr(asked, name) is not None]
+        words = resources_in_words(asked.cpus or 0.0, asked.memory or 0.0)
+        raise InputError(
+            f"resources.{names[0]}: {words} asked for, but the largest machine with {' or '.join(types)} has "
+            f"{cluster.largest_machine(types)}"
+        )
+    return roomy
 
 
 def deadline_on(clock: Clock, description: JobDescription, submitted_at: float) -> float | None:

@@ -4,7 +4,7 @@ A job waits for those that it names (`after`, `afterok`), and is cancelled if on
 an array waits while as many others of it are let in as its limit allows. What is let in stays so until it has
 ended, also while it waits for workers. The jobs of a team wait while its quota has no room for the first of them. All
 of it follows from the store: a controller that starts anew lets those in that have been started before, and of the
-others the first ones.
+others the first ones. Jobs of a higher priority class come before those of lower ones.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Gate:
         self._held: dict[str, _Held] = {}
         self._of_array: dict[str, set[str]] = {}
         self._needed_by: dict[str, set[str]] = {}
-        self._over: set[str] = set()
+        self._over: dict[str, int] = {}
         self._counted: set[str] = set()
         self._due = False
 
@@ -143,7 +143,8 @@ class Gate:
             return
         self._over.clear()
         free: list[tuple[LiveJob, JobArrived | JobResumed]] = []
-        for name, held in list(self._held.items()):
+        by_class = sorted(self._held.items(), key=lambda item: -item[1].event.job.priority)  # else in their order
+        for name, held in by_class:
             why = self._why(held)
             if why is None:
                 del self._held[name]
@@ -163,18 +164,19 @@ class Gate:
         if job.array_id is not None and limit is not None and len(self._of_array.get(job.array_id, ())) >= limit:
             others = "another job of its array is" if limit == 1 else f"{limit} other jobs of its array are"
             return Reason("ArrayLimit", f"{others} scheduled, as many as may be at a time (%{limit})")
-        return self._over_quota(job)
+        return self._over_quota(job, held.event.job.priority)
 
-    def _over_quota(self, job: LiveJob) -> Reason | None:
+    def _over_quota(self, job: LiveJob, priority: int) -> Reason | None:
         """Why a job has to wait for its team's quota: there is no room, or another one is before it."""
         quotas = self._scheduler.quotas
-        before = next((team for team in quotas.teams_of(job.team) if team in self._over), None)
+        teams = quotas.teams_of(job.team)
+        before = next((team for team in teams if self._over.get(team, priority - 1) >= priority), None)
         if before is not None:
             return Reason("OverQuota", f"other jobs of team '{before}' are before it and wait for room in its quota")
         over = quotas.over(job.spec, job.team)
         if over is None:
             return None
-        self._over.add(over[0])
+        self._over[over[0]] = max(priority, self._over.get(over[0], priority))
         return Reason("OverQuota", over[1])
 
 

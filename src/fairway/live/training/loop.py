@@ -209,7 +209,7 @@ class Work:
         if status is None:
             self._detach()
         self._status = status or self._status
-        session = Session(self._around, self.accelerators, self._status.last_lease)
+        session = Session(self._around, self.accelerators, self._status.last_lease, self._status.machines)
         if status is not None:
             session.reconcile(status)
         if closing:

@@ -7,9 +7,11 @@ They are the same until, say, a GPU breaks and those behind it move up.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from fairway.cluster import UNCOUNTED, Cluster, Machine
 from fairway.live.backend.accelerators import Accelerator
+from fairway.live.backend.status import MachineSize
 from fairway.store.records import Worker
 from fairway.store.workers import Device
 
@@ -35,3 +37,21 @@ class Places:
             {(kind, worker): place for kind, worker, place in pairs},
             {(kind, place): worker for kind, worker, place in pairs},
         )
+
+
+def with_machines(
+    cluster: Cluster, places: Places, accelerators: Sequence[Accelerator], sizes: Sequence[MachineSize]
+) -> Cluster:
+    """The cluster with the machines that its workers are in; one that is gone, or of no known size, counts nothing."""
+    if not sizes:
+        return cluster
+    number_of = {size.node: number for number, size in enumerate(sizes)}
+    node_of = {(one.type, one.number): one.node for one in accelerators}
+    machine_of: dict[str, tuple[int, ...]] = {}
+    for name, count in cluster.workers.items():
+        at_backend = [places.at_the_backend.get((name, worker)) for worker in range(count)]
+        machine_of[name] = tuple(
+            UNCOUNTED if place is None else number_of.get(node_of[name, place], UNCOUNTED) for place in at_backend
+        )
+    machines = tuple(Machine(size.cpus, size.memory_bytes) for size in sizes)
+    return replace(cluster, machines=machines, machine_of=machine_of)

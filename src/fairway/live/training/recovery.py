@@ -63,6 +63,7 @@ class Reader:
             steps_left=record.steps_left,
             measured=job.measured,
             resumes=job.resumes,
+            priority=self.scheduler.priorities.of(spec, record.team),
         )
         deadline = deadline_on(clock, spec, record.submitted_at)
         self.acceptance.check(described, deadline)

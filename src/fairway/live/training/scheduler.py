@@ -48,6 +48,7 @@ from fairway.live.training.commands import ask_to_end, follow, take_back
 from fairway.live.training.decision.suspects import Suspects
 from fairway.live.training.gate import Gate
 from fairway.live.training.leases import Leases, LiveJob
+from fairway.live.training.priorities import Priorities, PriorityClass
 from fairway.live.training.quotas import Quotas
 from fairway.live.training.standing import standing_document
 from fairway.live.training.statistics import Statistics
@@ -92,6 +93,7 @@ class LiveScheduler:
         log_bytes: int = LOG_BYTES,
         quotas: Mapping[str, Mapping[str, int]] | None = None,
         entities: Mapping[str, Entity] | None = None,
+        priority_classes: Mapping[str, PriorityClass] | None = None,
     ) -> None:
         self.engine, self.clock, self.policy, self.table = engine, clock, policy, table
         self.statistics = statistics
@@ -113,6 +115,7 @@ class LiveScheduler:
         self._solves = engine.solves
         self.suspects = Suspects(self)
         self.gate = Gate(self)
+        self.priorities = Priorities(priority_classes or {}, entities or {})
         self.quotas = Quotas(quotas or {}, entities or {}, engine.types)
         self._steps: list[Step] | None = None
 

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
 from fairway.allocate.policy import Policy
 from fairway.allocate.registry import policy_of
+from fairway.cluster import Cluster
 from fairway.engine.training.engine import EngineOptions, TrainingEngine
 from fairway.engine.training.messages import Event, JobArrived
 from fairway.errors import InputError
@@ -26,13 +28,13 @@ from fairway.jobs.description import JobDescription
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.answers import CommandAnswer, SupersededError
 from fairway.live.backend.commands import EndRun, ForgetRun, HandOverRun, RetireJob, RunCommand, StartRun
-from fairway.live.backend.status import BackendStatus
+from fairway.live.backend.status import BackendStatus, MachineSize
 from fairway.live.training import ledger, reports
 from fairway.live.training.clock import Clock
 from fairway.live.training.decision.acceptance import Acceptance
 from fairway.live.training.engine_job import described_rates, engine_job
 from fairway.live.training.leases import LiveJob
-from fairway.live.training.places import Places, devices_of
+from fairway.live.training.places import Places, devices_of, with_machines
 from fairway.live.training.reconciliation import reconcile
 from fairway.live.training.recovery import Reader, cluster_of, resume
 from fairway.live.training.scheduler import Change, LiveScheduler
@@ -61,6 +63,8 @@ _LOOK_EVERY_SECONDS = 1.0
 
 _FEWEST_DECISIONS = 10
 
+_PLAIN_CLUSTER = TypeAdapter(Cluster)
+
 
 def _itself(policy: Policy) -> Policy:
     return policy
@@ -82,7 +86,13 @@ class Surroundings:
 class Session:
     """The scheduler of a session with its way in from the store."""
 
-    def __init__(self, around: Surroundings, accelerators: Sequence[Accelerator], last_lease: int = 0) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        accelerators: Sequence[Accelerator],
+        last_lease: int = 0,
+        machines: Sequence[MachineSize] = (),
+    ) -> None:
         """Begin, with these accelerators at the backend and no lease numbered below what it has seen."""
         self._around = around
         settings, store, clock = around.settings, around.store, around.clock
@@ -97,7 +107,9 @@ class Session:
         began_at = clock.today()
         held = store.read(snapshot)
         needs = store.read(needs_of, held.jobs)
-        self.cluster = cluster_of(held.workers, settings.prices)
+        self.cluster = with_machines(
+            cluster_of(held.workers, settings.prices), self.places, accelerators, settings.declared(machines)
+        )
         policy = around.decided_by(policy_of(settings.policy))
         options = EngineOptions(
             settings.round_seconds,
@@ -118,6 +130,7 @@ class Session:
             log_bytes=settings.log_bytes,
             quotas=settings.quotas,
             entities=settings.entities,
+            priority_classes=settings.priority_classes,
         )
         acceptance = Acceptance(self.cluster, policy, options, around.table)
         self.reader = Reader(self.scheduler, self.cluster, acceptance)
@@ -191,7 +204,8 @@ class Session:
         """Refuse a job that could never be scheduled here. Any thread may ask."""
         rates = described_rates(spec, self.cluster, self._around.table)
         self.scheduler.quotas.refuse_too_large(spec, team)
-        described = engine_job("new", spec, rates, team=team, steps_left=spec.steps)
+        priority = self.scheduler.priorities.of(spec, team)
+        described = engine_job("new", spec, rates, team=team, steps_left=spec.steps, priority=priority)
         self.reader.acceptance.check(described, 1.0 if isinstance(spec.deadline, datetime) else spec.deadline)
 
     def drain(self, workers: Sequence[tuple[str, int]], *, on: bool) -> None:
@@ -234,7 +248,7 @@ class Session:
     def _start_document(self, options: EngineOptions, now: float, events: Sequence[Event]) -> dict[str, Any]:
         """All that an engine is made from, so that it can be made again, and the events that brought it to now."""
         return {
-            "cluster": {"workers": dict(self.cluster.workers), "prices": dict(self.cluster.prices)},
+            "cluster": _PLAIN_CLUSTER.dump_python(self.cluster, mode="json"),
             "policy": self._around.settings.policy,
             "options": {
                 "round_seconds": options.round_seconds,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairway.allocate.registry import policy_of
 from fairway.errors import InputError
 from fairway.jobs import Entity
+from fairway.jobs.description import JobDescription
 from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
 from fairway.live.backend.registry import backend_named
+from fairway.live.backend.status import MachineSize
+from fairway.live.training.priorities import Priorities, PriorityClass
 from fairway.magnitudes import FACTORS, SPANS
 
 
@@ -24,8 +27,10 @@ class ControllerSettings:
     and that of all other jobs under the name "".
     `decision_seconds` (of the wall clock) is how long the policy may take for a decision before it is given up.
     Jobs may have addresses at the `notify_hosts` told of their ends. `entities` are teams with their weights, `quotas`
-    what they may have at a time, by type (`quotas.TOTAL` for all). `journal_entries` is how many entries of the journal
-    are kept at least, `log_bytes` how much of what each process of a job prints.
+    what they may have at a time, by type (`quotas.TOTAL` for all), `priority_classes` those that jobs can
+    name. `journal_entries` is how many entries of the journal
+    are kept at least, `log_bytes` how much of what each process of a job prints. `cpus` and `memory_bytes` are what
+    jobs have on each machine, instead of what is found there.
     """
 
     directory: Path
@@ -38,12 +43,15 @@ class ControllerSettings:
     run_as: Mapping[str, str] = field(default_factory=dict)
     entities: Mapping[str, Entity] = field(default_factory=dict)
     quotas: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
     prices: Mapping[str, float] = field(default_factory=dict)
     seed: int = 0
     decision_seconds: float = 30.0
     notify_hosts: tuple[str, ...] = ()
     journal_entries: int = 100_000
     log_bytes: int = LOG_BYTES
+    cpus: float | None = None
+    memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
         policy_of(self.policy)
@@ -67,6 +75,21 @@ class ControllerSettings:
     def user_of(self, team: str | None) -> str | None:
         """As which user jobs of a team run; None for that of the controller."""
         return self.run_as.get(team or "", self.run_as.get(""))
+
+    def priority_of(self, spec: JobDescription, team: str | None) -> PriorityClass:
+        """The priority class of a job; refuses one that there is not, or that its team may not use."""
+        return Priorities(self.priority_classes, self.entities).of(spec, team)
+
+    def declared(self, machines: Sequence[MachineSize]) -> list[MachineSize]:
+        """The machines of a backend with what was declared of them instead of what was found."""
+        return [
+            replace(
+                one,
+                cpus=one.cpus if self.cpus is None else self.cpus,
+                memory_bytes=one.memory_bytes if self.memory_bytes is None else self.memory_bytes,
+            )
+            for one in machines
+        ]
 
     @property
     def backend_directory(self) -> Path:

@@ -23,6 +23,8 @@ def program_of(spec: JobDescription, *, user: str | None = None, log_bytes: int 
         grace_seconds=spec.grace,
         user=user,
         log_bytes=log_bytes,
+        cpus=spec.resources.cpus,
+        memory_bytes=spec.resources.memory,
     )
 
 

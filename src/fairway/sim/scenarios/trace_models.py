@@ -13,7 +13,7 @@ from fairway.errors import InputError
 from fairway.links import Links
 from fairway.place.fleet import Worker
 from fairway.sim.scenario import Scenario
-from fairway.traces.requests import RequestTrace
+from fairway.traces.request_trace import RequestTrace
 from fairway.workflows import Model, Stage, Workflow
 
 MODEL_BYTES = 6_940_000_000
@@ -24,6 +24,8 @@ WORKERS = 16
 
 def trace_models(trace: RequestTrace) -> Scenario:
     """One workflow for each model; its stage takes as long as a request for it took on average."""
+    if not trace.asks_for:
+        raise InputError(f"{trace.source}: no column says which model; scenario 'trace-models' needs one, as workflow")
     if np.isnan(trace.seconds).any():
         raise InputError(f"{trace.source}: a row without seconds; scenario 'trace-models' needs the run time of each")
     asked = np.array([trace.names.index(name) for name in trace.asks_for])

@@ -151,7 +151,7 @@ def _answers(connection: Connection, group: list[_Work]) -> list[_Answer]:
 def _attempt(connection: Connection, run: Callable[[Connection], Any]) -> _Answer:
     """Run something inside a savepoint, so that all of it is done or nothing.
 
-    The savepoint is set by plain statements, at half of what `begin_nested` costs in every commit. That it can be
+    The savepoint is set by plain statements, which are cheaper than `begin_nested` in every commit. That it can be
     released shows that the database has not given up the transaction behind the back of the operation.
     """
     connection.exec_driver_sql("SAVEPOINT attempt")

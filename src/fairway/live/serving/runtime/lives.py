@@ -46,6 +46,10 @@ class Lives:
         self.check(number, epoch)
         self._over[number] = max(epoch, self._over.get(number, -1))
 
+    def is_there(self, engine: int, epoch: int) -> bool:
+        """Whether just this life of a process is known to be there."""
+        return self._there.get(self.number_of(engine)) == epoch
+
     def is_greeted_by(self, engine: int, epoch: Any) -> bool:
         """Another process says that it is there; False if a later life of it is known, or this one to be over."""
         number = self.number_of(engine)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -50,6 +50,7 @@ from fairway.engine.serving.schedule import schedule_of
 from fairway.live.serving.runtime.batch_messages import BatchMessages
 from fairway.live.serving.runtime.client_requests import ClientRequests
 from fairway.live.serving.runtime.door import Door
+from fairway.live.serving.runtime.greetings import Greetings
 from fairway.live.serving.runtime.limits import Limits
 from fairway.live.serving.runtime.lives import Lives
 from fairway.live.serving.runtime.message_codec import Coder
@@ -93,8 +94,8 @@ class ServingWorker:
         workflows = dict(zip(stages_planned(schedule, graphs), served, strict=True))
         self._plans = number == settings.planner
         self._lives = Lives(settings, number, epoch)
-        self._greeted: set[int] = set()
         self.transport = transport = seams.transport(number)
+        self._greetings = Greetings(transport, self._lives)
         self._board = seams.board(number, fleet, homes_under(schedule.rules, list(workflows), fleet), transport)
         took = self.tally.planning.add
         self.engine = ServingEngine(
@@ -201,7 +202,8 @@ class ServingWorker:
         """Be there for the others, and begin to load what is pinned."""
         self.transport.listen()
         if self._plans:
-            self._greet(worker for worker in range(self._settings.workers) if self._board.table.is_seen(worker))
+            seen = self._board.table.is_seen
+            self._greetings.greet(worker for worker in range(self._settings.workers) if seen(worker))
             return
         self._board.join()
         for name in dict.fromkeys(self._settings.pinned):
@@ -283,27 +285,23 @@ class ServingWorker:
         if event is not None and not self._lives.has_ended(event.worker, event.sequence >> EPOCH_BITS):
             self._tell(event)
         if self._plans and content[0] == "present":
-            self._greet(content[1])
-
-    def _greet(self, workers: Iterable[int]) -> None:
-        """The planner greets workers that are there; each is its own once it has said which models it holds."""
-        for worker in workers:
-            if worker not in self._greeted and self.transport.send(worker, ("planner", self._lives.epoch)):
-                self._greeted.add(worker)
+            self._greetings.greet(content[1])
 
     def _planner_greets(self, sender: Address, epoch: int) -> None:
         """A planner is there: nothing of the one before counts any more, nor what was handed over to it."""
+        is_known = self._lives.is_there(OUTSIDE, epoch)
         if not self._lives.is_greeted_by(OUTSIDE, epoch):
             return
-        self._batch_messages.planner_lost()
-        self._values.values.clear(self._owner)
-        self._tell(PeerJoined(OUTSIDE))
+        if not is_known:
+            self._batch_messages.planner_lost()
+            self._values.values.clear(self._owner)
+            self._tell(PeerJoined(OUTSIDE))
         copies = tuple(tuple(each) for each in self.engine.copies())
-        self.transport.send(self._lives.number_of(OUTSIDE), ("ready", self.number, copies))
+        self.transport.send(self._lives.number_of(OUTSIDE), ("ready", self.number, self._lives.epoch, copies))
         self._take_early(sender)
 
-    def _worker_is_ready(self, _: Address, worker: int, copies: Any) -> None:
-        if worker in self._greeted:
+    def _worker_is_ready(self, _: Address, worker: int, epoch: int, copies: Any) -> None:
+        if self._greetings.answered(worker, epoch):
             self._tell(PeerJoined(worker), *(PeerCopies(*each) for each in copies))
 
     def _peer_lost(self, _: Address, worker: int, epoch: int) -> None:
@@ -312,7 +310,7 @@ class ServingWorker:
         engine = self._lives.engine_of(worker)
         if engine != OUTSIDE:
             self._board.peer_lost(worker)
-            self._greeted.discard(worker)
+            self._greetings.forget(worker)
             self._batch_messages.worker_lost(engine)
         self._tell(PeerLost(engine))
         if engine == OUTSIDE:
@@ -327,9 +325,7 @@ class ServingWorker:
         # The others have heard of its loss, so all that they had sent to it is known here once they have been heard.
         self._take_others(sender)
         engine = self._lives.engine_of(worker)
-        if self._plans:
-            self._greet([worker])
-        elif engine != OUTSIDE:  # the planner greets each worker itself
+        if not self._plans and engine != OUTSIDE:  # the planner greets each worker itself
             self._tell(PeerJoined(engine))
         if engine != OUTSIDE:
             self._board.peers_present([worker])
@@ -339,6 +335,10 @@ class ServingWorker:
         """The supervisor says which processes are there."""
         for worker, epoch in lives:
             self._lives.joined(worker, epoch)
+            if self._plans:
+                if (former := self._greetings.replaced(worker, epoch)) is not None:
+                    self._peer_lost(sender, worker, former)
+                self._greetings.named(worker, epoch)
         self._take_early(sender)
 
     def _take_early(self, sender: Address) -> None:
@@ -437,7 +437,7 @@ _UNDERSTOOD: Mapping[str, tuple[Callable[..., None], int]] = {
     "cancel": (lambda worker, client, name: worker._clients.cancelled(client, name), 1),
     "event": (ServingWorker._peer_says, 5),
     "planner": (ServingWorker._planner_greets, 1),
-    "ready": (ServingWorker._worker_is_ready, 2),
+    "ready": (ServingWorker._worker_is_ready, 3),
     "batch": (lambda worker, _, coded, members: worker._tell(worker._batch_messages.received(coded, members)), 2),
     "batch-done": (ServingWorker._batch_ended, 2),
     "row": (ServingWorker._row_came, 1),
