@@ -197,7 +197,12 @@ class World:
         self.engines.append(self.engine(OUTSIDE) if self.centralised else None)
         self._has_desk = chosen.configurator is not None
         self._to_planner = LATE if self._has_desk else NORMAL
-        self._wakes = options.watches_time or self._has_desk or scenario.cold.keep_alive_seconds < math.inf
+        self._wakes = (
+            options.watches_time
+            or self._has_desk
+            or chosen.rules.plans_stages
+            or scenario.cold.keep_alive_seconds < math.inf
+        )
         self._dues = [math.inf] * len(self.engines)
         self._heap: list[tuple[float, int, int, int, Any]] = []
         self._certain = [-math.inf] * len(self.engines)  # when each hears for sure of the end of a run or a copy
