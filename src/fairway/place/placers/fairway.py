@@ -129,8 +129,9 @@ class Fairway:
 
     def _soonest(self, request: Request, stage: int, view: View, now: float, draws: Draws, planned: int = -1) -> int:
         if self.no_joining:
+            default = planned if planned >= 0 else spread_worker(request, stage, view)
             return adjusted_worker(
-                request, stage, planned, view, now, draws, theta=0.0, gathered=True,
+                request, stage, default, view, now, draws, theta=0.0, gathered=True,
                 eviction_penalty=self.eviction_penalty, home_penalty=self.home_penalty,
             )  # fmt: skip
         return joined_worker(
