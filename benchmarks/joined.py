@@ -90,7 +90,7 @@ def measure(scheduler: str, seeds: tuple[int, ...], *, quick: bool) -> Iterator[
         f"{STALE.name}: 99% in time", "requests/s", mean(old), "fresh news", mean(fresh), mean(old) / mean(fresh), 0.9,
         spread(old),
     )  # fmt: skip
-    slow = [summarize_serving(EDGE.run(scheduler, 4.0, seed)())["slowdown"]["mean"] for seed in seeds]
+    slow = [summarize_serving(EDGE.run(scheduler, 4.0, seed)())["slowdown"]["mean"] or 0.0 for seed in seeds]
     yield Result("compass-edge at 4/s, no SLO: mean slow-down", "times", mean(slow), target=2.4, spread=spread(slow))
 
 

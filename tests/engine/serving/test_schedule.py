@@ -80,7 +80,7 @@ def test_compass_may_plan_in_one_place() -> None:
         ("fornt+compass", "scheduler 'fornt' is not known, did you mean 'front'?; known: compass"),
         (
             "front+compas",
-            "placer 'compas' is not known, did you mean 'compass'?; known: compass, jit, heft, hash, near",
+            "placer 'compas' is not known, did you mean 'compass'?; known: compass, jit, heft, hash, fairway, near",
         ),
         ("esg+front", "placer 'front' is not known"),
         ("front+", "scheduler 'front+' is not known, did you mean 'front'?"),
