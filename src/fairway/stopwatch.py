@@ -41,6 +41,7 @@ class TimedPlacer:
         if isinstance(placer, Placer) and not hops:
             self.next_worker = placer.next_worker  # type: ignore[method-assign]
         self.place_batch = placer.place_batch  # type: ignore[method-assign]
+        self.place_again: Any = getattr(placer, "place_again", None)
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
         """The plan of the placer."""

@@ -17,7 +17,7 @@ from tests.workflows.edge import TRANSLATION
 
 
 def test_there_are_compass_and_its_baselines() -> None:
-    assert list(PLACERS) == ["compass", "jit", "heft", "hash"]
+    assert list(PLACERS) == ["compass", "jit", "heft", "hash", "fairway"]
     for name in PLACERS:
         scheduler = placer_of(name)
         assert scheduler.name == name

@@ -14,6 +14,7 @@ import numpy as np
 from fairway.errors import InputError
 from fairway.place.arrays import BoolArray, FloatArray, IntArray
 from fairway.place.fleet import Fleet
+from fairway.place.stage_plan import StagePlan
 from fairway.workflows import Workflow
 
 
@@ -27,7 +28,8 @@ class TaskGraph:
     its worker, to another worker of the same host and to one of another host, `input_seconds[t]` how long its input
     takes from a client. `needs[need_offsets[t]:...]` are the
     models of t as positions in `models`, the numbers of all models of the workflow, each once; `needed[t]` are the
-    numbers themselves. `is_join[t]` says whether t takes the output of several others.
+    numbers themselves. `is_join[t]` says whether t takes the output of several others. `plan` is what floor 2 has
+    planned for the stages, where a scheduler asks for that.
     """
 
     workflow: Workflow
@@ -48,6 +50,7 @@ class TaskGraph:
     models: IntArray
     needed: tuple[IntArray, ...]
     is_join: tuple[bool, ...]
+    plan: StagePlan | None = None
 
     @classmethod
     def of(cls, workflow: Workflow, fleet: Fleet, batch: int = 1) -> TaskGraph:

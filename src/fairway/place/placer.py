@@ -29,7 +29,11 @@ class WorkerRules:
     `batches`: tasks that wait for the same stage may run together, where floor 2 finds that it pays. `overtakes`: while
     a task waits for its models, one whose models are there may run, if that makes both of them end sooner in sum.
     `patience`: a task lets others pass that come within so many times its rank, if their own rank is less by as much.
-    `settles`: models have homes (`homes`), which all workers work out beforehand.
+    `settles`: models have homes (`homes`), which all workers work out beforehand. `plans_stages`: floor 2 plans a batch
+    for each stage (`stage_plan`), for which a request may wait `waits` times as long as it takes; workers then load the
+    models that are at home when they start, and show each other what waits. `by_latest_start`: of the tasks that wait,
+    the one that has to start soonest is next. `late`: one that cannot be in time runs `last`, is not run (`refuse`), or
+    has its turn as others (`serve`). `mixes`: stages of several workflows may share a batch, if they are alike.
     """
 
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
@@ -41,6 +45,12 @@ class WorkerRules:
     overtakes: bool = False
     patience: float = 0.0
     settles: bool = False
+    plans_stages: bool = False
+    waits: float = 0.5
+    by_latest_start: bool = False
+    late: str = "serve"
+    mixes: bool = False
+    moves: bool = False
 
 
 COPIES_RULES = WorkerRules(memory=MemoryPolicy("least-recent", 0, 0))

@@ -29,7 +29,7 @@ class Request(NamedTuple):
     `key` tells it from all others. `ingress` is the worker that holds its input, `OUTSIDE` if none does. With `kept`,
     only the rest is planned, as after the loss of a worker: what has a worker there keeps it, and what has a finish too
     is done. After `deadline` its client waits no more. Of an `untimed` request, no engine asks when its tasks will
-    finish.
+    finish. By its workflow's SLO it should be answered when it is `due`.
     """
 
     key: int
@@ -38,6 +38,7 @@ class Request(NamedTuple):
     kept: Plan | None = None
     deadline: float = math.inf
     untimed: bool = False
+    due: float = math.inf
 
 
 class Plan(NamedTuple):

@@ -21,6 +21,7 @@ from fairway.errors import InputError
 from fairway.made import made
 from fairway.place.arrays import BoolArray, FloatArray
 from fairway.place.fleet import OUTSIDE, Fleet
+from fairway.place.lines import FIELDS, Lines
 from fairway.place.pace import Pace
 
 ABSENT = math.inf
@@ -32,12 +33,15 @@ RunningLoad = Literal["decays", "counts", "ignored"]
 """How the running task counts as load: what is left of it, all of it until it ends, or nothing at all."""
 
 
+_NO_LINES, _NO_LINE = np.zeros((FIELDS, 0, 0)), np.zeros((FIELDS, 0))
+
+
 class View(NamedTuple):
     """What one reader sees at one moment: its own row exactly, the others' as of their last push.
 
     `me` is the reader, `OUTSIDE` if it is no worker. `cached[m, w]` says whether worker w holds model m, `homes[m, w]`
-    whether that is at home there (`homes`). The arrays are the table's own: read them, never write to them, and only
-    until the table changes.
+    whether that is at home there (`homes`). `lines` are what waits at the workers, by model (`lines`). The arrays are
+    the table's own: read them, never write to them, and only until the table changes.
     """
 
     me: int
@@ -50,6 +54,8 @@ class View(NamedTuple):
     own_cached: BoolArray
     own_free: float
     homes: BoolArray
+    lines: FloatArray = _NO_LINES
+    own_line: FloatArray = _NO_LINE
 
     def load(self, worker: int, now: float) -> float:
         """Seconds of work ahead of a task that would join the worker's queue now; infinite if it has left."""
@@ -128,6 +134,8 @@ class StateTable:
         self._own_caches = np.zeros((workers, models), dtype=np.bool_)
         self._own_cached = list(self._own_caches)
         self._own_free: list[float] = fleet.memory.tolist()
+        self.lines: Lines | None = None
+        self._from_outside: View
         self._use_rows(
             np.zeros(workers),
             np.full(workers, NEVER),
@@ -160,6 +168,11 @@ class StateTable:
         while caches and caches[0][0] <= now:
             _, worker, model, held = caches.popleft()
             self._show_cache(worker, model, held)
+        lines, own_line = _NO_LINES, _NO_LINE
+        if self.lines is not None:
+            lines = self.lines.see(now)
+            if me != OUTSIDE:
+                own_line = self.lines.own(me)
         if me == OUTSIDE:
             return self._from_outside
         fields = (
@@ -173,8 +186,20 @@ class StateTable:
             self._own_cached[me],
             self._own_free[me],
             self.homes,
+            lines,
+            own_line,
         )
         return made(View, fields)
+
+    def show_lines(self) -> None:
+        """Have rows for what waits at the workers, too; nothing happens if they are there."""
+        if self.lines is None:
+            self._use_lines(Lines(len(self.fleet.models), len(self.fleet), delay=self.loads.delay))
+
+    def _use_lines(self, lines: Lines) -> None:
+        self.lines = lines
+        nothing = np.zeros(lines.pushed.shape[:2])
+        self._from_outside = self._from_outside._replace(lines=lines.pushed, own_line=nothing)
 
     def homes_at(self, worker: int) -> list[int]:
         """The models that are at home on a worker; none at `OUTSIDE`."""
@@ -222,13 +247,17 @@ class StateTable:
             seen = self.caches.seen_at(now) if self._cache_delay is None else now + self._cache_delay
             self._caches_under_way.append((seen, worker, model, held))
 
-    def receive_load(self, worker: int, sequence: int, queued: float, busy_until: float) -> bool:
+    def receive_load(
+        self, worker: int, sequence: int, queued: float, busy_until: float, line: tuple[float, ...] = ()
+    ) -> bool:
         """Take a peer's load as it pushed it; False if a newer one is known or the peer has left."""
         if not self.present[worker] or sequence <= self._load_sequence[worker]:
             return False
         self._load_sequence[worker] = sequence
         self._queued[worker] = queued
         self._busy_until[worker] = busy_until
+        if line and self.lines is not None:
+            self.lines.receive(worker, line)
         return True
 
     def receive_cache(self, worker: int, sequence: int, models: list[int]) -> bool:
@@ -260,6 +289,8 @@ class StateTable:
         self._own_cached[worker][:] = False
         self._cached[:, worker] = False
         self._own_free[worker] = self._free[worker] = float(self.fleet.memory[worker])
+        if self.lines is not None:
+            self.lines.clear(worker)
 
     def _use_rows(self, queued: FloatArray, busy_until: FloatArray, free: FloatArray, cached: BoolArray) -> None:
         """Keep the pushed rows in these arrays; single numbers are written through views, which takes half the time."""

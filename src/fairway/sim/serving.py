@@ -39,6 +39,7 @@ from fairway.engine.serving.messages import (
     TimePassed,
 )
 from fairway.engine.serving.schedule import Schedule, schedule_of
+from fairway.engine.serving.stage_planning import planned_graphs
 from fairway.errors import FairwayError, InputError
 from fairway.made import made
 from fairway.place.fleet import OUTSIDE
@@ -150,7 +151,11 @@ class World:
     ) -> None:
         chosen = schedule_of(scheduler) if isinstance(scheduler, str) else scheduler
         self.fleet = fleet = scenario.fleet()
-        self.graphs = scenario.graphs(fleet)
+        slos = [options.slo_scale * scenario.slo_of(workflow) for workflow in scenario.workflows]
+        # An SLO that neither the scenario nor the user has given is a measure, and no reason to give up a request.
+        asked = [workflow.name in scenario.slo_seconds or options.slo_scale != 1.0 for workflow in scenario.workflows]
+        wanted = [slo if given else None for slo, given in zip(slos, asked, strict=True)]
+        self.graphs = planned_graphs(chosen.rules, dict(zip(scenario.graphs(fleet), wanted, strict=True)))
         self.recorder = ServingRecorder(
             len(fleet), len(arrivals), keep=options.keep_runs, priced=scenario.prices is not None
         )
@@ -166,7 +171,9 @@ class World:
         self.now = 0.0
         self.events = 0
         self._scenario = scenario
-        self._slo = [options.slo_scale * scenario.slo_of(workflow) for workflow in scenario.workflows]
+        self._slo = [
+            slo if given or not chosen.rules.plans_stages else math.inf for slo, given in zip(slos, asked, strict=True)
+        ]
         shares = scenario.fixed_shares(self.graphs)
         self._work, noise = real_work(arrivals, max(map(len, self.graphs)), options.noise, options.seed)
         self.execution = Execution(
@@ -190,7 +197,12 @@ class World:
         self.engines.append(self.engine(OUTSIDE) if self.centralised else None)
         self._has_desk = chosen.configurator is not None
         self._to_planner = LATE if self._has_desk else NORMAL
-        self._wakes = options.watches_time or self._has_desk or scenario.cold.keep_alive_seconds < math.inf
+        self._wakes = (
+            options.watches_time
+            or self._has_desk
+            or chosen.rules.plans_stages
+            or scenario.cold.keep_alive_seconds < math.inf
+        )
         self._dues = [math.inf] * len(self.engines)
         self._heap: list[tuple[float, int, int, int, Any]] = []
         self._certain = [-math.inf] * len(self.engines)  # when each hears for sure of the end of a run or a copy

@@ -73,11 +73,14 @@ def test_compass_may_plan_in_one_place() -> None:
         ("jit:prefetch+esg:k=1", "has the placer first; expected esg:k=1+jit:prefetch"),
         ("compass+hash", "scheduler 'compass+hash': 'compass' is no configurator; one of esg, front, infless"),
         ("esg+compass+hash", "scheduler 'esg+compass+hash' names 2 placers, expected one, as in esg+compass"),
-        ("compas", "scheduler 'compas' is not known, did you mean 'compass'?; known: compass, jit, heft, hash, esg"),
+        (
+            "compas",
+            "scheduler 'compas' is not known, did you mean 'compass'?; known: compass, jit, heft, hash, fairway, esg",
+        ),
         ("fornt+compass", "scheduler 'fornt' is not known, did you mean 'front'?; known: compass"),
         (
             "front+compas",
-            "placer 'compas' is not known, did you mean 'compass'?; known: compass, jit, heft, hash, near",
+            "placer 'compas' is not known, did you mean 'compass'?; known: compass, jit, heft, hash, fairway, near",
         ),
         ("esg+front", "placer 'front' is not known"),
         ("front+", "scheduler 'front+' is not known, did you mean 'front'?"),

@@ -76,6 +76,11 @@ STORY_EVENTS = 256
 """Of how many of the last events a story is told: more of them would not stay in the processor's caches."""
 
 
+_LOOKS = 24
+_LEAST_LOOK_SECONDS = 1e-3
+"""While a batch runs, a worker looks so often whether what waits would be done sooner elsewhere; not all the time."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServingEngineOptions:
     """How an engine works.
@@ -118,7 +123,20 @@ class ServingEngine(Forwarding):
     The driver says when the time `due` has come.
     """
 
-    __slots__ = ("_past", "_publishes", "_remember", "_to_me", "desk", "ingress", "placer")
+    __slots__ = (
+        "_begins_at_once",
+        "_due_otherwise",
+        "_lines",
+        "_looks_at",
+        "_moves",
+        "_past",
+        "_publishes",
+        "_remember",
+        "_to_me",
+        "desk",
+        "ingress",
+        "placer",
+    )
 
     def __init__(
         self,
@@ -159,6 +177,13 @@ class ServingEngine(Forwarding):
             self.desk = Desk(desk, placer, draws, epoch=options.epoch, initial_copies=initial_copies)
         self.here.is_wary = options.epoch > 0
         self._publishes = options.publishes
+        self._moves = placer.rules.moves and me != OUTSIDE
+        self._due_otherwise = self.due
+        self._looks_at = math.inf
+        self._begins_at_once = not self._shared and self._urgent is None
+        if self._urgent is not None:
+            table.show_lines()
+        self._lines = table.lines if self._urgent is not None else None
         self._to_me: list[Event] = []  # messages of this engine to itself; rarely more than one
         self._past = options.story
         self._remember = options.story.remember
@@ -173,11 +198,13 @@ class ServingEngine(Forwarding):
             raise TransitionError(f"worker {self.me}: time went back from {self.now} s to {now} s: {events}")
         self.now = now
         out = self.out = []
+        if self._moves:
+            self.due = self._due_otherwise
         for event in events:
             self._remember((now, event))
             if type(event) is InputsArrived:  # these two are most of them
                 flow, stage, sources, gathered = event
-                self._take(flow, stage, sources, gathered, self.running is None and not self._shared)
+                self._take(flow, stage, sources, gathered, self._begins_at_once and self.running is None)
             elif type(event) is TaskDone:
                 if self._shared:
                     self._task_beside_done(event)
@@ -188,13 +215,24 @@ class ServingEngine(Forwarding):
             if self._to_me:
                 self._hear_itself()
             if self._ready or self._passed is not None:
-                self._go_on()
+                if self._urgent is None or self.running is not None or type(event) is TimePassed:
+                    self._go_on()
+                    if self._moves and self._ready and type(event) is InputsArrived and not event.gathered:
+                        self._look_around()  # its sender may not have known how busy this worker is
+                else:  # all that comes at this moment may run together
+                    self.due = now
         if self.desk is not None:
             self.desk.decide(self)
+        if self._moves:
+            self._due_otherwise = self.due
+            if self._ready and self.running is not None and self._looks_at < self.due:
+                self.due = self._looks_at
         if self._row_changed:
             self._row_changed = False
             load = self.load
             self._table.write_load(self.me, load.queued, load.busy_until, now)
+            if self._urgent is not None and self._lines is not None:
+                self._lines.write(self.me, self._urgent.row(), now)
             if self._publishes:
                 self._publish()
         return out
@@ -212,6 +250,8 @@ class ServingEngine(Forwarding):
                 self._start_beside_each_other()
             elif self.running is None:
                 self._start_next()
+                if self._moves and self._ready:
+                    self._look_around()
             elif self._idles and self._overtakes and self.queue.ready:
                 self._let_pass(self.running)
             if not self._to_me:
@@ -245,7 +285,18 @@ class ServingEngine(Forwarding):
             return request.key in self.ingress.open
         return ingress == OUTSIDE or self._table.is_seen(ingress)
 
+    def _look_around(self) -> None:
+        """Send what waits elsewhere if that is better by now, and do so again before long."""
+        self._place_again()
+        running = self.running
+        self._looks_at = self.now + max((0.0 if running is None else running.seconds) / _LOOKS, _LEAST_LOOK_SECONDS)
+
     def _time_passed(self, event: TimePassed) -> None:
+        if self._moves and self.now >= self._looks_at:
+            if self._ready and self.running is not None:
+                self._look_around()
+            else:
+                self._looks_at = math.inf
         if self.desk is not None:
             self.desk.time_passed(self)
         else:
@@ -256,7 +307,10 @@ class ServingEngine(Forwarding):
     def _publish(self) -> None:
         """Push the load to the others and, if they have changed, the models."""
         self._numbers += 1
-        self.out.append(PublishLoad(self._numbers, self.load.queued, self.load.busy_until))
+        line: tuple[float, ...] = ()
+        if self._lines is not None:
+            line = tuple(self._lines.own(self.me).ravel().tolist())
+        self.out.append(PublishLoad(self._numbers, self.load.queued, self.load.busy_until, line))
         if self._models_changed:
             self._models_changed = False
             self._numbers += 1

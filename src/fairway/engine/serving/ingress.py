@@ -59,10 +59,10 @@ class Ingress:
 
     def arrived(self, engine: ServingEngine, event: RequestArrived) -> None:
         """Plan a request, and send its input to where it starts."""
-        key, graph, deadline, _ = event
+        key, graph, deadline, due = event
         if key in self.open:
             raise engine.story_error(event.cause, f"{event.cause} arrives but is here already")
-        request = made(Request, (key, graph, engine.me, None, deadline, deadline == math.inf))
+        request = made(Request, (key, graph, engine.me, None, deadline, deadline == math.inf, due))
         plan = self._plan(engine, request)
         if plan is None:
             return

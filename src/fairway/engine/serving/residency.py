@@ -155,6 +155,13 @@ class Residency(ABC):
         self.memory.pin(event.model)
         self._change_memory(evict, fetch)
 
+    def _load_homes(self) -> None:
+        """Bring in the models that are at home here, before any task needs them."""
+        for model in self._table.homes_at(self.me):
+            if model not in self.memory.held and self._table.model_bytes[model] <= self.memory.free:
+                evict, fetch, _ = self.memory.prepare((model,), ())
+                self._change_memory(evict, fetch, "ahead")
+
     def _warm(self, event: Warm) -> None:
         """The engine that plans wants one more copy of a model here; it hears what came of that."""
         model, ahead, number = event

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fairway.engine.serving.batch_rule import GraphBatches, StageBatches
 from fairway.place.graph import TaskGraph
@@ -16,6 +18,10 @@ class StageFacts:
     no stage takes from, and others that are returned too; `after` those that take the output of a stage. `batches` are
     those of its stages (`batch_rule`), None if all run alone. `shares` are the CPUs and slices that stages hold on a
     divided worker; None if each has the whole worker.
+
+    Where floor 2 has planned the stages (`place.stage_plan`), `sizes` are the planned batches, `largest` those that
+    have a time, `times` what one, two and so on take together here, `kept` and `kept_after` what is kept back from the
+    start and from the end of a stage, and `groups` which stages are alike.
     """
 
     seconds: list[float]
@@ -27,6 +33,12 @@ class StageFacts:
     after: tuple[tuple[int, ...], ...]
     batches: StageBatches | None = None
     shares: tuple[tuple[int, int], ...] | None = None
+    sizes: Sequence[int] = ()
+    largest: Sequence[int] = ()
+    times: Sequence[Sequence[float]] = ()
+    kept: Sequence[float] = ()
+    kept_after: Sequence[float] = ()
+    groups: Sequence[int] = ()
 
     @classmethod
     def of_all(
@@ -47,11 +59,17 @@ class StageFacts:
         exits = sum(1 << stage for stage, targets in enumerate(after) if not targets or stage in returned)
         shared = (graph.ranks.tolist(), models, inputs, entries, exits, after)
         kinds: dict[tuple[float | int, ...], StageFacts] = {}
+        plan = graph.plan
         of_all = []
         for worker, seconds in enumerate(graph.seconds.T.tolist()):
             own = None if batches is None else batches[worker]
             kind = (id(own), *seconds)  # workers of one accelerator type have the very same batches
             if kind not in kinds:
-                kinds[kind] = cls(seconds, *shared, own, shares)
+                planned: tuple[Any, ...] = ()
+                if plan is not None:
+                    times = plan.times[:, plan.kinds[worker]].tolist()
+                    kept, after = plan.kept.tolist(), plan.after.tolist()
+                    planned = (plan.sizes.tolist(), plan.largest.tolist(), times, kept, after, plan.groups)
+                kinds[kind] = cls(seconds, *shared, own, shares, *planned)
             of_all.append(kinds[kind])
         return of_all

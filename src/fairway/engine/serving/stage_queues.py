@@ -42,7 +42,8 @@ class QueuedRequest:
         self.attempt = 0
         self.losses = 0
         self.left = len(graph)
-        self.flow = Flow(made(Request, (key, graph, planner, None, deadline, False)), graph, [NOWHERE] * len(graph))
+        request = made(Request, (key, graph, planner, None, deadline, False, deadline))
+        self.flow = Flow(request, graph, [NOWHERE] * len(graph))
         self.ready = [0.0] * len(graph)
 
     @property

@@ -31,7 +31,9 @@ from fairway.engine.serving.messages import (
 )
 from fairway.engine.serving.residency import Residency
 from fairway.engine.serving.task_queue import Task, TaskQueue
+from fairway.engine.serving.urgent_queue import UrgentQueue
 from fairway.made import made
+from fairway.place.fleet import OUTSIDE
 from fairway.place.memory import DoesNotFitError
 from fairway.place.placer import WorkerRules
 from fairway.place.state import Load as OwnLoad
@@ -48,6 +50,7 @@ _LOOK_SECONDS = 2.0
 
 
 LATE_REASON = "its time was over before it could run"
+SHED_REASON = "it could not have been in time any more"
 
 
 class Station(Residency):
@@ -65,8 +68,11 @@ class Station(Residency):
         "_patience",
         "_prefetches",
         "_ready",
+        "_refuses",
         "_run",
+        "_settles",
         "_shared",
+        "_urgent",
         "_watches_time",
         "due",
         "load",
@@ -88,11 +94,16 @@ class Station(Residency):
         super().__init__(
             me, rules, table, epoch=epoch, reports_copies=reports_copies, keep_alive_seconds=keep_alive_seconds
         )
-        self.queue = TaskQueue()
+        self._urgent: UrgentQueue | None = None
+        if rules.by_latest_start and me != OUTSIDE:
+            self._urgent = UrgentQueue(len(table.fleet.models), sheds=rules.late != "serve")
+        self.queue = TaskQueue() if self._urgent is None else self._urgent
+        self._settles = rules.settles and rules.plans_stages and me != OUTSIDE
+        self._refuses = rules.late == "refuse" and self._urgent is not None
         self._ready = self.queue.ready
         self.load = OwnLoad(rules.running_load)
         self.running: Task | None = None
-        self.due = math.inf
+        self.due = 0.0 if self._settles else math.inf
         self._shared = False  # whether several tasks run beside each other (`side_by_side`)
         self._watches_time = watches_time
         self._overtakes = rules.overtakes
@@ -137,7 +148,8 @@ class Station(Residency):
             self._resume(self._passed)
             return
         queue = self.queue
-        while (task := queue.take()) is not None:
+        now = self.now
+        while (task := queue.take(now)) is not None:
             if self._start(task):
                 return
 
@@ -149,7 +161,12 @@ class Station(Residency):
             self._row_changed = True
             self._fail(task, LATE_REASON, LATE)
             return False
-        if task.facts.batches is not None and queue.waiting:
+        if self._refuses and self._urgent is not None and self._urgent.is_late(task, now):
+            self.load.drop(task.seconds)
+            self._row_changed = True
+            self._fail(task, SHED_REASON, LATE)
+            return False
+        if queue.waiting and (self._urgent is not None or task.facts.batches is not None):
             self._gather_mates(task)
         found, models = NO_MODEL, task.models
         if models:
@@ -235,7 +252,7 @@ class Station(Residency):
         self._passed = waiting
         self.load.finish()
         self.load.enqueue(waiting.seconds)
-        if task.facts.batches is not None and self.queue.waiting:
+        if self.queue.waiting and (self._urgent is not None or task.facts.batches is not None):
             self._gather_mates(task)
         for each in (task, *task.mates):
             each.turn, each.found = now, HIT if task.models else NO_MODEL
@@ -247,16 +264,22 @@ class Station(Residency):
         if task.waits_for:
             self._await_models(task)
             return
-        if task.facts.batches is not None and self.queue.waiting:
+        if self.queue.waiting and (self._urgent is not None or task.facts.batches is not None):
             self._gather_mates(task)
         self._begin(task)
 
     def _gather_mates(self, task: Task) -> None:
         """Let others that wait for the stage of a task run with it; what they take together is then its time."""
+        if self._urgent is not None:
+            if not task.mates:
+                more, seconds = self._urgent.mates(task, self.now)
+                if more:
+                    self._run_with(task, more, seconds)
+            return
         batches = task.facts.batches[task.stage] if task.facts.batches is not None else None
         if batches is None:
             return
-        queue, load, mates, now = self.queue, self.load, task.mates, self.now
+        queue, mates, now = self.queue, task.mates, self.now
         room = len(batches) - 1 - len(mates)
         in_time = (other for other in queue.alike(task) if other.flow.request.deadline >= now)
         found = tuple(islice(in_time, room))
@@ -266,9 +289,15 @@ class Station(Residency):
             return
         for mate in more:
             queue.drop(mate)
+        self._run_with(task, more, seconds)
+
+    def _run_with(self, task: Task, more: tuple[Task, ...], seconds: float) -> None:
+        """Let others, which have left the queue, run with a task; all of them take so many seconds together."""
+        load, now = self.load, self.now
+        for mate in more:
             load.drop(mate.seconds)
             mate.turn, mate.found = now, HIT
-        task.mates = mates + more
+        task.mates += more
         # To the load they are one task, which waits, or has begun to, from now on.
         if self.running is task:
             load.finish()
@@ -289,6 +318,9 @@ class Station(Residency):
         now, task = self.now, self.running
         if now < self.due:
             return
+        if self._settles:
+            self._settles = False
+            self._load_homes()
         if not self._watches_time:
             self._rest()
             return
@@ -367,7 +399,7 @@ class Station(Residency):
             return
         task.waits_for.remove(model)
         if not task.waits_for and task is self.running and self._idles:
-            if task.facts.batches is not None and self.queue.waiting:  # some may have come meanwhile
+            if self.queue.waiting and (self._urgent is not None or task.facts.batches is not None):
                 self._gather_mates(task)
                 if self._watches_time:
                     self.due = self._overdue()

@@ -118,7 +118,7 @@ class TaskQueue:
         """All inputs of a task are there."""
         heappush(self.ready, (task.priority, task.place, task))
 
-    def take(self) -> Task | None:
+    def take(self, now: float = 0.0) -> Task | None:  # noqa: ARG002 - other orders ask what time it is
         """The next task that can run, which leaves the queue."""
         ready, waiting = self.ready, self.waiting
         while ready:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from fairway.place.placer import BatchPlacer, Placer
 from fairway.place.placers.best_fit import BestFit
 from fairway.place.placers.compass import Compass
+from fairway.place.placers.fairway import Fairway
 from fairway.place.placers.hashing import Hash
 from fairway.place.placers.heft import Heft
 from fairway.place.placers.jit import Jit
@@ -15,7 +16,7 @@ from fairway.place.placers.near_data import NearData
 from fairway.place.placers.tightest import Tightest
 
 PLACERS: Mapping[str, Callable[..., Placer]] = MappingProxyType(
-    {placer.name: placer for placer in (Compass, Jit, Heft, Hash)}
+    {placer.name: placer for placer in (Compass, Jit, Heft, Hash, Fairway)}
 )
 """The placers that can place requests ahead, by name."""
 

@@ -73,7 +73,7 @@ def test_a_chain_and_many_clients(served: Callable[..., Any]) -> None:
     assert not memory.exists()
 
 
-@pytest.mark.parametrize("scheduler", ["compass", "jit", "heft", "hash", "compass:no-adjust"])
+@pytest.mark.parametrize("scheduler", ["compass", "jit", "heft", "hash", "compass:no-adjust", "fairway"])
 def test_a_fork_and_a_join_under_every_scheduler(served: Callable[..., Any], scheduler: str) -> None:
     with served("fork", workers=2, memory_bytes=10e6, scheduler=scheduler) as (supervisor, client):
         assert [client.ask(x=number) for number in range(12)] == [3 * x + x * x for x in range(12)]

@@ -36,7 +36,7 @@ def _answers(system: SimulatedSystem, numbers: range) -> list[Any]:
 
 
 @BOTH
-@pytest.mark.parametrize("scheduler", ["compass", "jit", "hash"])
+@pytest.mark.parametrize("scheduler", ["compass", "jit", "hash", "fairway"])
 def test_requests_are_answered(rows_as_messages: bool, scheduler: str) -> None:
     system = _system("fork", workers=3, memory_bytes=10e6, scheduler=scheduler, rows_as_messages=rows_as_messages)
     assert _answers(system, range(12)) == [3 * x + x * x for x in range(12)]

@@ -68,11 +68,15 @@ class Send(NamedTuple):
 
 
 class PublishLoad(NamedTuple):
-    """Push the load to the others, at the next push; the last one counts."""
+    """Push the load to the others, at the next push; the last one counts.
+
+    `line` is what waits, by model, where planners ask for it (`place.lines`).
+    """
 
     sequence: int
     queued: float
     busy_until: float
+    line: tuple[float, ...] = ()
 
 
 class PublishModels(NamedTuple):

@@ -209,12 +209,13 @@ class PeerCopies(NamedTuple):
 
 
 class PeerLoad(NamedTuple):
-    """Another worker has pushed its load."""
+    """Another worker has pushed its load, and what waits there where planners ask for that."""
 
     worker: int
     sequence: int
     queued: float
     busy_until: float
+    line: tuple[float, ...] = ()
 
     @property
     def cause(self) -> str:

@@ -65,12 +65,20 @@ class Coder:
 
     def _encode_flow(self, flow: Flow) -> Coded:
         request = flow.request
-        return (request.key, self._number[flow.graph], request.ingress, request.deadline, flow.workers, flow.attempt)
+        return (
+            request.key,
+            self._number[flow.graph],
+            request.ingress,
+            request.deadline,
+            request.due,
+            flow.workers,
+            flow.attempt,
+        )
 
     def _decode_flow(self, coded: Coded) -> Flow:
-        key, number, ingress, deadline, workers, attempt = coded
+        key, number, ingress, deadline, due, workers, attempt = coded
         graph = self._graphs[number]
-        return Flow(Request(key, graph, ingress, deadline=deadline), graph, workers, attempt)
+        return Flow(Request(key, graph, ingress, deadline=deadline, due=due), graph, workers, attempt)
 
     def decode(self, coded: Coded) -> Event:
         """The message again; raises `WireError` if it is none."""

@@ -15,6 +15,7 @@ from fairway.engine.serving.applications import application_on
 from fairway.engine.serving.batch_rule import GraphBatches, graph_batches
 from fairway.engine.serving.desk import DeskOptions
 from fairway.engine.serving.schedule import Schedule
+from fairway.engine.serving.stage_planning import planned_graphs
 from fairway.live.serving.application.configurations import slo_of
 from fairway.live.serving.application.definition import ServedWorkflow
 from fairway.live.serving.application.links import LOCAL_LINKS
@@ -72,3 +73,16 @@ def batches_of(workflows: Mapping[TaskGraph, ServedWorkflow]) -> dict[TaskGraph,
         if found is not None:
             batches[graph] = found
     return batches
+
+
+def stages_planned(schedule: Schedule, workflows: Mapping[TaskGraph, ServedWorkflow]) -> list[TaskGraph]:
+    """The workflows with what floor 2 plans for their stages, if the scheduler asks for that.
+
+    Stages of two workflows share no batch: each has a function of its own.
+    """
+    streaming = {
+        graph: [stage for stage in range(len(graph)) if served.is_streaming(stage)]
+        for graph, served in workflows.items()
+    }
+    slo_seconds = {graph: served.slo_seconds for graph, served in workflows.items()}
+    return planned_graphs(schedule.rules, slo_seconds, streaming, mixes=False)

@@ -56,7 +56,7 @@ from fairway.live.serving.runtime.lives import Lives
 from fairway.live.serving.runtime.message_codec import Coder
 from fairway.live.serving.runtime.models import Models
 from fairway.live.serving.runtime.peer_messages import PeerMessages
-from fairway.live.serving.runtime.planning import batches_of, desk_options
+from fairway.live.serving.runtime.planning import batches_of, desk_options, stages_planned
 from fairway.live.serving.runtime.request_values import RequestValues
 from fairway.live.serving.runtime.spans import Spans
 from fairway.live.serving.runtime.stages import StageRunner
@@ -87,9 +87,11 @@ class ServingWorker:
         self._now = seams.now
         application = settings.application()
         fleet = settings.fleet(application)
-        workflows = dict(zip(settings.graphs(application, fleet), application.workflows.values(), strict=True))
+        served = list(application.workflows.values())
         self.tally = Tally(epoch)
         schedule = schedule_of(settings.scheduler)
+        graphs = dict(zip(settings.graphs(application, fleet), served, strict=True))
+        workflows = dict(zip(stages_planned(schedule, graphs), served, strict=True))
         self._plans = number == settings.planner
         self._lives = Lives(settings, number, epoch)
         self.transport = transport = seams.transport(number)

@@ -18,6 +18,7 @@ from fairway.engine.serving.messages import PeerLoad, PeerModels, PublishLoad, P
 from fairway.live.serving.seams.transport import Message, Transport, WireError
 from fairway.place.arrays import BoolArray, FloatArray
 from fairway.place.fleet import Fleet
+from fairway.place.lines import FIELDS, Lines
 from fairway.place.state import ABSENT, NEVER, StateTable
 
 _NUMBER = 8
@@ -137,13 +138,21 @@ class SharedRows(RowTable):
 
     @staticmethod
     def size_of(workers: int, models: int) -> int:
-        """How many bytes the rows of so many workers take."""
-        return max(1, (3 * _NUMBER + models) * workers)
+        """How many bytes the rows of so many workers take, those of what waits there included."""
+        return max(1, _lines_offset(workers, models) + _NUMBER * Lines.size(models, workers))
 
     @classmethod
     def size(cls, fleet: Fleet) -> int:
         """How many bytes the rows of a fleet take."""
         return cls.size_of(len(fleet), len(fleet.models))
+
+    def show_lines(self) -> None:
+        """Have rows for what waits at the workers, in the shared memory behind the others."""
+        if self.lines is None:
+            workers, models = len(self.fleet), len(self.fleet.models)
+            shape = (FIELDS, models + 1, workers)
+            shared = np.ndarray(shape, np.float64, self._memory, offset=_lines_offset(workers, models))
+            self._use_lines(Lines(models, workers, shared))
 
     def clear(self) -> None:
         """Begin with no worker present."""
@@ -160,6 +169,11 @@ class SharedRows(RowTable):
     def is_seen(self, worker: int) -> bool:
         """Whether a worker has a row: its supervisor may have marked it absent, so the shared row says."""
         return bool(self._queued[worker] != ABSENT)
+
+
+def _lines_offset(workers: int, models: int) -> int:
+    """Where the rows of what waits begin: behind the others, in the proper place for a number."""
+    return -(-(3 * _NUMBER + models) * workers // _NUMBER) * _NUMBER
 
 
 class SharedMarks:

@@ -1,0 +1,66 @@
+"""The scheduler `fairway` in the simulator: what it holds, what it gives up, and that each part can be taken away."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairway.errors import InputError
+from fairway.place.placers.fairway import Fairway
+from fairway.report.serving.metrics import summarize_serving
+from fairway.report.serving.record import RequestOutcome, ServingRecord
+from fairway.sim.serving import ServingOptions
+from fairway.sim.serving_workload import ServingRun, ServingWorkload
+
+PARTS = ("no-joining", "no-moving", "no-deadlines", "no-batching", "no-mixing", "no-homes", "centralised")
+
+
+def _run(scheduler: str, rate: float, requests: int = 300, scenario: str = "loki-traffic") -> ServingRecord:
+    workload = ServingWorkload(scenario, requests=requests, rate=rate)
+    return ServingRun(workload, scheduler, ServingOptions(seed=4))()
+
+
+def _in_time(scheduler: str, rate: float, requests: int = 300) -> float:
+    return summarize_serving(_run(scheduler, rate, requests))["slo_hit_rate"] or 0.0
+
+
+def test_it_holds_a_rate_that_compass_does_not() -> None:
+    assert _in_time("fairway", 150.0) >= 0.98
+    assert _in_time("compass", 150.0) < 0.8
+
+
+def test_overload_declines_gently() -> None:
+    assert _in_time("fairway", 300.0, 600) >= 0.4
+
+
+@pytest.mark.parametrize("scheduler", ["fairway", "fairway:late=last", "fairway:late=serve"])
+def test_every_request_has_one_end_and_only_refusing_refuses(scheduler: str) -> None:
+    outcome = _run(scheduler, 400.0).requests.outcome
+    assert set(outcome.tolist()) <= {RequestOutcome.COMPLETED, RequestOutcome.REFUSED}
+    assert (outcome == RequestOutcome.REFUSED).any() == (scheduler == "fairway")
+
+
+def test_hardly_anything_is_refused_while_there_is_time() -> None:
+    record = _run("fairway", 40.0)
+    assert (record.requests.outcome == RequestOutcome.COMPLETED).mean() >= 0.99
+
+
+def test_without_an_slo_nothing_is_refused() -> None:
+    record = _run("fairway", 20.0, 60, "compass-edge")
+    assert (record.requests.outcome == RequestOutcome.COMPLETED).all()
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_can_be_taken_away_and_runs_repeat(part: str) -> None:
+    first, second = (_run(f"fairway:{part}", 120.0, 120) for _ in range(2))
+    assert np.array_equal(first.requests.finish, second.requests.finish, equal_nan=True)
+    assert (first.requests.outcome != RequestOutcome.UNFINISHED).all()
+
+
+def test_without_batching_it_holds_less() -> None:
+    assert _in_time("fairway:no-batching", 150.0) < _in_time("fairway", 150.0) - 0.1
+
+
+def test_a_word_that_means_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="late: 'never' given, expected one of last, refuse, serve"):
+        Fairway(late="never")
