@@ -90,8 +90,8 @@ class ServingWorker:
         served = list(application.workflows.values())
         self.tally = Tally(epoch)
         schedule = schedule_of(settings.scheduler)
-        graphs = dict(zip(settings.graphs(application, fleet), served, strict=True))
-        workflows = dict(zip(stages_planned(schedule, graphs), served, strict=True))
+        planned = stages_planned(schedule, dict(zip(settings.graphs(application, fleet), served, strict=True)))
+        workflows = dict(zip(planned, served, strict=True))
         self._plans = number == settings.planner
         self._lives = Lives(settings, number, epoch)
         self.transport = transport = seams.transport(number)
