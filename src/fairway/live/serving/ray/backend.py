@@ -66,8 +66,8 @@ class RayBackend(NodesBackend):
         ServingDirectory(replace(settings, directory=settings.directory / "node-1000000")).check()  # the longest name
         if schedule_of(settings.scheduler).rules.plans_stages:
             raise InputError(
-                f"--scheduler: {settings.scheduler} looks at what waits at each worker, which nodes do not tell each other "
-                "yet; on Ray, take compass or another one"
+                f"--scheduler: {settings.scheduler} looks at what waits at each worker, which nodes do not tell each "
+                "other yet; on Ray, take compass or another one"
             )
         if self._settings.wire_certificate is not None and self._settings.wire_key is not None:
             tls_context(self._settings.wire_certificate, self._settings.wire_key, is_caller=False)
