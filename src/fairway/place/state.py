@@ -247,17 +247,13 @@ class StateTable:
             seen = self.caches.seen_at(now) if self._cache_delay is None else now + self._cache_delay
             self._caches_under_way.append((seen, worker, model, held))
 
-    def receive_load(
-        self, worker: int, sequence: int, queued: float, busy_until: float, line: tuple[float, ...] = ()
-    ) -> bool:
+    def receive_load(self, worker: int, sequence: int, queued: float, busy_until: float) -> bool:
         """Take a peer's load as it pushed it; False if a newer one is known or the peer has left."""
         if not self.present[worker] or sequence <= self._load_sequence[worker]:
             return False
         self._load_sequence[worker] = sequence
         self._queued[worker] = queued
         self._busy_until[worker] = busy_until
-        if line and self.lines is not None:
-            self.lines.receive(worker, line)
         return True
 
     def receive_cache(self, worker: int, sequence: int, models: list[int]) -> bool:

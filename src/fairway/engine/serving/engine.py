@@ -317,7 +317,9 @@ class ServingEngine(Forwarding):
             self.out.append(PublishModels(self._numbers, self.memory.resident))
 
     def _peer_load(self, event: PeerLoad) -> None:
-        self._table.receive_load(*event)
+        worker, sequence, queued, busy_until, line = event
+        if self._table.receive_load(worker, sequence, queued, busy_until) and line and self._table.lines is not None:
+            self._table.lines.receive(worker, line)
 
     def _peer_models(self, event: PeerModels) -> None:
         self._table.receive_cache(event.worker, event.sequence, list(event.models))

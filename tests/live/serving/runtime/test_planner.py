@@ -288,7 +288,7 @@ def test_every_configurator_serves(tmp_path: Path, scheduler: str) -> None:
     [
         ("unhurried", {"scheduler": "esg"}, "workflow 'unhurried' has no SLO; give one"),
         ("fork", {"scheduler": "esg:fast"}, "configurator 'esg' has no option 'fast'"),
-        ("fork", {"scheduler": "best"}, "'best' is not known; known: compass, jit, heft, hash, esg, "),
+        ("fork", {"scheduler": "best"}, "'best' is not known; known: compass, jit, heft, hash, fairway, esg, "),
         ("fork", {"scheduler": "esg", "memory_bytes": 5e6}, "fits in the memory of no worker"),
     ],
 )

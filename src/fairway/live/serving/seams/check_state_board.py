@@ -108,7 +108,7 @@ class Trial:
             case ("row", content):
                 event = board.received(content)
                 if isinstance(event, PeerLoad):
-                    board.table.receive_load(*event)
+                    board.table.receive_load(*event[:4])
                 elif isinstance(event, PeerModels):
                     board.table.receive_cache(event.worker, event.sequence, list(event.models))
             case None:

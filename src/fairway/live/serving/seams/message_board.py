@@ -85,11 +85,9 @@ class MessageBoard:
     def received(self, content: Sequence[Any]) -> PeerLoad | PeerModels | None:
         """What another process says of its row, or asks for; what the supervisor says of others."""
         match content:
-            case ("load", int(worker), int(sequence), float(queued), float(busy_until), tuple(line)) if self._is_peer(
-                worker
-            ):
+            case ("load", int(worker), int(sequence), float(queued), float(busy_until), *line) if self._is_peer(worker):
                 if all(type(number) is float for number in line):
-                    return PeerLoad(worker, sequence, queued, busy_until, line)
+                    return PeerLoad(worker, sequence, queued, busy_until, tuple(line))
             case ("models", int(worker), int(sequence), tuple(models)) if self._is_peer(worker):
                 if all(type(model) is int and 0 <= model < len(self.table.fleet.models) for model in models):
                     return PeerModels(worker, sequence, models)
@@ -115,7 +113,8 @@ class MessageBoard:
         load = self._load
         if load is None:
             return None
-        return ("row", ("load", self._number, load.sequence, float(load.queued), float(load.busy_until), load.line))
+        row = (self._number, load.sequence, float(load.queued), float(load.busy_until), *load.line)
+        return ("row", ("load", *row))
 
     def _models_message(self) -> Message | None:
         models = self._models
