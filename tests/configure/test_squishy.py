@@ -1,4 +1,4 @@
-"""Squishy bin packing and the split of SLOs: the example of the Nexus paper, cases by hand, and what always holds."""
+"""Squishy bin packing and the split of SLOs: cases worked out by hand, and what always holds."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fairway.configure.budgets.query_split import split_slo
 from fairway.configure.squishy import Session, pack
 from fairway.workflows import Stage, Workflow
 
-# Nexus (SOSP'19), §4.1: three models, batches of 4, 8 and 16, and their times in seconds.
+# Three models, batches of 4, 8 and 16, and their times in seconds.
 A = ((4, 0.050), (8, 0.075), (16, 0.100))
 B = ((4, 0.050), (8, 0.090), (16, 0.125))
 C = ((4, 0.060), (8, 0.095), (16, 0.125))
 
 
-def test_saturated_sessions_of_the_paper_run_in_batches_of_16_on_accelerators_of_their_own() -> None:
+def test_saturated_sessions_run_in_batches_of_16_on_accelerators_of_their_own() -> None:
     sessions = [Session(160, 0.2, A), Session(128, 0.25, B), Session(128, 0.25, C)]
     bins = pack(sessions)
     assert [each.batches for each in bins] == [{0: 16}, {1: 16}, {2: 16}]
     assert [each.most_rate for each in sessions] == pytest.approx([160, 128, 128])
 
 
-def test_residual_sessions_of_the_paper_share_an_accelerator_if_their_batches_fit_the_duty_cycle() -> None:
+def test_residual_sessions_share_an_accelerator_if_their_batches_fit_the_duty_cycle() -> None:
     bins = pack([Session(64, 0.2, A), Session(32, 0.25, B), Session(32, 0.25, C)])
     assert [each.batches for each in bins] == [{0: 8, 1: 4}, {2: 4}]
     assert [each.duty for each in bins] == pytest.approx([0.125, 0.125])
