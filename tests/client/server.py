@@ -228,6 +228,9 @@ def _application(made: Made) -> Starlette:
 
         return StreamingResponse(pieces(made.events.pop(0)), media_type="text/event-stream")
 
+    async def reservations(request: Request) -> Response:
+        return JSONResponse({"reservations": []})
+
     async def workers(request: Request) -> Response:
         return JSONResponse({"workers": WORKERS, "emulated": True})
 
@@ -286,6 +289,7 @@ def _application(made: Made) -> Starlette:
             Route("/events", guarded(events)),
             Route("/workers", guarded(workers)),
             Route("/workers/drain", guarded(drain), methods=["POST"]),
+            Route("/reservations", guarded(reservations)),
             Route("/tokens", guarded(tokens), methods=["GET", "POST"]),
             Route("/tokens/{token}", guarded(lambda _: _no_content()), methods=["DELETE"]),
             *(Route(path, guarded(simple)) for path in ("/status", "/usage", "/metrics", "/journal")),

@@ -49,7 +49,7 @@ def test_every_block_is_in_a_language_that_is_known() -> None:
 def test_few_blocks_are_not_run() -> None:
     blocks = [block for page in pages() for block in blocks_of(page)]
     excused = [str(block) for block in blocks if block.marker is not None and block.marker[0] == "not run"]
-    assert len(excused) <= 6, excused
+    assert len(excused) <= 8, excused
 
 
 def test_a_command_that_does_not_exist_is_found() -> None:

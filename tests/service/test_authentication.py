@@ -31,6 +31,9 @@ ROUTES = [
     ("POST", "/tokens"),
     ("DELETE", "/tokens/x"),
     ("POST", "/tokens/x/rotate"),
+    ("GET", "/reservations"),
+    ("POST", "/reservations"),
+    ("DELETE", "/reservations/reservation-1"),
     ("GET", "/journal"),
     ("GET", "/openapi.json"),
 ]
@@ -38,7 +41,7 @@ ROUTES = [
 
 def test_these_are_all_routes(admin: httpx.Client) -> None:
     described = {
-        (method.upper(), path.replace("{job}", "job-1").replace("{token}", "x"))
+        (method.upper(), path.format(job="job-1", token="x", reservation="reservation-1"))
         for path, methods in admin.get("/openapi.json").json()["paths"].items()
         for method in methods
     }

@@ -24,7 +24,7 @@ def test_a_broken_promise_ends_with_1_and_a_plan_that_repeats_it(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submissions, "_known", lambda *_: {})
-    assert main(["--component", "training", "--generator", "uniform", "--histories", "60"]) == 1
+    assert main(["--component", "training", "--generator", "swarm", "--histories", "60"]) == 1
     said = capsys.readouterr().out
     assert "A promise was broken" in said
     plan = next(line for line in said.splitlines() if line.startswith("{"))

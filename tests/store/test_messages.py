@@ -47,6 +47,7 @@ BY_TYPE: dict[object, st.SearchStrategy[Any]] = {
     tuple[int, ...]: st.lists(st.integers(0, 10**9)).map(tuple),
     tuple[float, ...]: st.lists(NUMBERS).map(tuple),
     Mapping[str, float]: st.dictionaries(st.text(), NUMBERS),
+    Mapping[str, int]: st.dictionaries(st.text(), st.integers(0, 10**9)),
     tuple[tuple[str, int, tuple[float, ...], float, float], ...]: st.lists(
         st.tuples(st.text(), st.integers(0, 10**9), st.lists(NUMBERS).map(tuple), NUMBERS, NUMBERS)
     ).map(tuple),

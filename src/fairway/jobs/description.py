@@ -165,7 +165,10 @@ class JobDescription(_Part):
         default=None, description="A command to run before.", examples=["pip install -r requirements.txt"]
     )
     environment: Annotated[Environment, Expected("an object, as in {uv: requirements.txt}")] | None = Field(
-        default=None, description="What it runs in; the environment of the server otherwise."
+        default=None,
+        description="What it runs in, the environment of the server otherwise: a virtual environment with the packages "
+        "of a file of requirements, which is built once and found again.",
+        examples=[{"uv": "requirements.txt"}],
     )
     workdir: Annotated[Text, Expected("a directory to run in")] | None = Field(
         default=None,

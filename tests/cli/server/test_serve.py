@@ -196,7 +196,7 @@ def test_workers_end_when_it_is_killed_and_the_next_start_is_not_disturbed(short
         (["nowhere:add"], "nowhere"),
         (["mine:add", "--memory", "many"], "--memory: "),
         (["mine:add", "--memory", "1kB"], "fits in the memory of no worker"),
-        (["mine:add", "--scheduler", "best"], "known: compass, jit, heft, hash, esg, front, infless"),
+        (["mine:add", "--scheduler", "best"], "known: compass, jit, heft, hash, fairway, esg, front, infless"),
         (["mine:add", "--scheduler", "esg"], "workflow 'add' has no SLO; give one"),
         (["mine:add", "--slo", "soon"], '--slo: "soon" given'),
         (["mine:add", "--threads", "many"], "--threads: 'many' given, expected a whole number of at least 1, or auto"),

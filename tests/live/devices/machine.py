@@ -46,7 +46,7 @@ class Machine:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "LD_LIBRARY_PATH": str(self.library), "NVML_STAND_IN": str(self.file)}
+        return {**os.environ, "COLUMNS": "160", "LD_LIBRARY_PATH": str(self.library), "NVML_STAND_IN": str(self.file)}
 
     def python(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self.run([sys.executable, "-c", program, *arguments])

@@ -89,7 +89,7 @@ def _tasks(engine: ServingEngine) -> str | None:
     for task in (running, passed, *(each.task for each in engine.beside.values())):
         if task is not None and id(task) in waiting:
             return f"a task of request {task.flow.request.key} runs and waits at once"
-    ready = {id(task) for _, _, task in engine.queue.ready}
+    ready = set(map(id, engine.queue.ready_tasks()))
     for task in engine.queue:
         if task.arrived < 0 and id(task) not in ready:
             return f"a task of request {task.flow.request.key} has all inputs, but its turn will never come"

@@ -100,6 +100,10 @@ class TaskQueue:
         self.ready: list[tuple[float, int, Task]] = []
         self._next_place = 0
 
+    def ready_tasks(self) -> Iterator[Task]:
+        """The tasks that can run, in no order."""
+        return (task for _, _, task in self.ready)
+
     def __len__(self) -> int:
         return len(self.waiting)
 

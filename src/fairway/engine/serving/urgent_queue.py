@@ -57,6 +57,10 @@ class UrgentQueue(TaskQueue):
         self._rows = models + 1
         self._sheds = sheds
 
+    def ready_tasks(self) -> Iterator[Task]:
+        """The tasks that can run, in no order."""
+        return (task for group in self.ready for _, _, task in group.entries)
+
     def join(self, task: Task, ready: bool) -> None:
         """Give a task the next place; `ready` says that all of its inputs are there."""
         place = task.place = self._next_place

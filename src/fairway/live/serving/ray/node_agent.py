@@ -200,6 +200,7 @@ class NodeAgent:
         assert self._program.stdout is not None
         first = self._program.stdout.readline().strip()
         if not first:
+            self._program.stdout.close()
             self._program.wait()
             lines = (self._settings.directory / "beside.log").read_text(errors="replace").strip().splitlines()
             raise OSError(lines[-1] if lines else "the program beside the workers did not start")
@@ -213,7 +214,9 @@ class NodeAgent:
             except OSError as error:
                 begun.put(error)
             assert self._program is not None
-            self._program.communicate()  # until it ends, whatever it prints meanwhile
+            assert self._program.stdout is not None
+            if not self._program.stdout.closed:
+                self._program.communicate()  # until it ends, whatever it prints meanwhile
             if not self._is_over:
                 time.sleep(_AGAIN_SECONDS)
 
