@@ -33,7 +33,7 @@ from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.job_user import JobUser
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
 from fairway.live.local.stopping import Stopping
-from fairway.live.untrusted_file import UntrustedFileError
+from fairway.live.untrusted_file import UntrustedFileError, open_regular
 
 T = TypeVar("T")
 
@@ -161,7 +161,10 @@ class Keeper:
         if code:
             tail = " ".join(_tail_of(self._order.logs[0], before).split()) or "it said nothing"
             raise _CannotStartError(f"environment: {requirements} cannot be installed (exit code {code}): {tail}")
-        path = os.fspath(link.readlink())
+        try:
+            path = os.fspath(link.readlink())
+        except OSError as error:
+            raise _CannotStartError(f"environment: {requirements}: what was built cannot be found: {error}") from None
         self._environment = {
             "VIRTUAL_ENV": path,
             "PATH": f"{path}/bin:{self._order.environment.get('PATH', os.defpath)}",
@@ -309,7 +312,11 @@ class Keeper:
 
 def _tail_of(log: str, before: int) -> str:
     """The last of what was printed into a log after so many bytes."""
-    with open(log, "rb") as file:  # noqa: PTH123 - a log is large, and only its end is read
+    try:
+        descriptor = open_regular(Path(log), os.O_RDONLY)
+    except (OSError, UntrustedFileError):  # what is installed may have put anything in its place
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(before, size - _TAIL_BYTES))
         return file.read(_TAIL_BYTES).decode(errors="replace")
