@@ -107,8 +107,9 @@ class BridgeProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        finally:  # also if this is given up
+            if self._process.stdout is not None:
+                self._process.stdout.close()
         await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
 
     def socket_directory(self, node: str) -> Path:
