@@ -13,10 +13,11 @@ from benchmarks._ray_cluster import RayCluster
 from fairway.live.backend.check import check_backend
 from fairway.live.ray.backend import RayBackend
 
-# A pipe whose reader was given up as a test ended is found open when Python next looks for garbage.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux"),
+    # A pipe whose reader was given up as a test ended is found open when Python next looks for garbage.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 TOKEN = "0123456789abcdef" * 4
 

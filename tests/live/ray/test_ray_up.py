@@ -17,10 +17,11 @@ from benchmarks._ray_cluster import RayCluster
 from tests.cli.installation import Installation, until
 from tests.live.training.jobs import COUNTING
 
-# A pipe whose reader was given up as a test ended is found open when Python next looks for garbage.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux"),
+    # A pipe whose reader was given up as a test ended is found open when Python next looks for garbage.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 V100 = "ray.io/accelerator-type=V100,fairway.io/accelerators=1,fairway.io/node="
 
