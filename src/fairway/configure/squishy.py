@@ -1,4 +1,4 @@
-"""Squishy bin packing: how many accelerators a set of sessions needs, and which of them share one (Nexus §6.1).
+"""Squishy bin packing: how many accelerators a set of sessions needs, and which of them share one (Nexus, SOSP'19).
 
 A session is a model that is asked for at a rate, with a time within which each request has to be done. A request may
 just miss a batch and has to wait for the next, so that a session which has accelerators to itself runs in the largest

@@ -1,4 +1,4 @@
-"""How the time of a request is split among the stages of its workflow so that they need least in all (Nexus §6.2).
+"""How the time of a request is split among the stages of its workflow so that they need least in all (Nexus, SOSP'19).
 
 With requests at a rate r and a grid of times, from the last stages back,
 

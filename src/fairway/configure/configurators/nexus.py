@@ -4,7 +4,7 @@ The SLO of a workflow is split among its stages (`budgets.query_split`), and eac
 takes as many accelerators as the rates ask for; here there are so many as there are, so the rates are raised, or
 lowered, in proportion until the packing just fits. What is left over repeats the fullest. A stage's deadline is that of
 the request less what later stages may take. When an accelerator of a stage is free, a window of the planned batch moves
-over the queue: as long as its first request cannot be in time with the batch behind it, that request is dropped (§4.3);
+over the queue: as long as its first request cannot be in time with the batch behind it, that request is dropped;
 then the window runs. With `lazy`, only what has no chance even alone is dropped, and the first request decides how
 large a batch may be, as in serving systems before.
 """
