@@ -132,6 +132,7 @@ class TrainingEngine:
             agnostic=policy.agnostic,
             by_cost=policy.by_cost,
             whole_jobs=policy.whole_jobs,
+            pair_rates=self._pair_rates if policy.by_work else None,
         )
         self._story: Story[Event | Command] = Story()
         self._handlers: dict[type, Callable[[Any], list[Command]]] = {
