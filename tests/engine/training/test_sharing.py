@@ -11,7 +11,7 @@ from fairway.allocate.policies import POLICIES
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.engine.training.engine import EngineOptions, TrainingEngine
-from fairway.engine.training.messages import JobArrived, RoundBegan
+from fairway.engine.training.messages import JobArrived, RateMeasured, RoundBegan
 from fairway.engine.training.sharing import MOST_OWED, account_work
 from fairway.jobs import Job
 
@@ -91,3 +91,50 @@ def test_every_job_gets_the_rate_that_it_is_due(jobs: int, part: float, slow: fl
     due = np.asarray(engine.allocation.throughputs) if engine.allocation is not None else np.zeros(jobs)
     assert (engine.jobs.done >= 0.93 * 6000.0 * due).all()
     assert engine.jobs.owed.max() < MOST_OWED * 50.0
+
+
+def test_a_gang_gets_its_due_among_jobs_that_need_one_worker() -> None:
+    engine = TrainingEngine(
+        Cluster({"fast": 4}), policy_of(SHARING), EngineOptions(round_seconds=10.0), partners=Kept(0.6)
+    )
+    sizes = [1, 1, 1, 1, 1, 1, 4, 2]
+    engine.handle(
+        0.0,
+        [
+            *(
+                JobArrived(Job(f"j{number}", {"fast": 1.0}, steps_left=1e9, job_type="kind", scale_factor=size))
+                for number, size in enumerate(sizes)
+            ),
+            RoundBegan(),
+        ],
+    )
+    run(engine, 600)
+    assert engine.allocation is not None
+    assert (engine.jobs.done >= 0.9 * 6000.0 * engine.allocation.throughputs).all()
+
+
+def test_jobs_that_were_only_believed_to_run_together_are_parted_when_it_is_measured() -> None:
+    engine = engine_of(2, {"fast": 1}, 1.0)
+    assert engine.jobs.beside.tolist() == [1, 0]
+    engine.handle(5.0, [RateMeasured(("j0", "j1"), "fast", (0.01, 0.01))])
+    engine.handle(10.0, [RoundBegan()])
+    assert engine.jobs.beside.tolist() == [-1, -1]
+    for number in range(2, 200):
+        engine.handle(10.0 * number, [RoundBegan()])
+    assert engine.jobs.done.min() > 0.4 * 1990.0
+
+
+@pytest.mark.parametrize("restart", [0.0, 20.0])
+def test_an_engine_that_goes_on_from_another_decides_as_that_one_would(restart: float) -> None:
+    options = EngineOptions(round_seconds=10.0, restart_seconds=restart)
+    engines = [TrainingEngine(Cluster({"fast": 2}), policy_of(SHARING), options, partners=Kept(0.7))]
+    coming = [
+        JobArrived(Job(f"j{number}", {"fast": 1.0 + number}, steps_left=1e9, job_type="kind")) for number in range(5)
+    ]
+    engines[0].handle(0.0, [*coming, RoundBegan()])
+    for number in range(1, 40):
+        engines[0].handle(10.0 * number, [RoundBegan()])
+    engines.append(TrainingEngine(Cluster({"fast": 2}), policy_of(SHARING), options, partners=Kept(0.7)))
+    engines[1].handle(390.0, engines[0].resumption())
+    assert engines[1].jobs.owed.sum(axis=1) == pytest.approx(engines[0].jobs.owed.sum(axis=1))
+    assert engines[1].jobs.beside.tolist() == engines[0].jobs.beside.tolist()
