@@ -35,6 +35,8 @@ ROUTES = [
     ("POST", "/reservations"),
     ("DELETE", "/reservations/reservation-1"),
     ("GET", "/journal"),
+    ("GET", "/plan/state"),
+    ("POST", "/plan"),
     ("GET", "/openapi.json"),
 ]
 
