@@ -20,7 +20,8 @@ ASKED = [
     ("get", "/jobs/{job}/explain"), ("get", "/jobs/{job}/logs"), ("get", "/jobs/{job}/events"), ("get", "/workers"),
     ("post", "/workers/drain"), ("get", "/status"), ("get", "/metrics"), ("get", "/journal"), ("get", "/tokens"),
     ("post", "/tokens"), ("delete", "/tokens/{token}"), ("post", "/tokens/{token}/rotate"),
-    ("get", "/reservations"), ("post", "/reservations"), ("delete", "/reservations/{reservation}"), ("get", "/plan/state"),
+    ("get", "/reservations"), ("post", "/reservations"), ("delete", "/reservations/{reservation}"),
+    ("get", "/plan/state"),
 ]  # fmt: skip
 _EXAMPLES = 10
 
