@@ -58,7 +58,17 @@ def test_a_plan_has_one_form_in_json() -> None:
 
 
 def test_a_reader_of_the_output_that_has_seen_enough_is_no_error() -> None:
-    command = [sys.executable, "-m", "fairway.simtest", "--component", "training", "--generator", "uniform", "--seed", "5"]
+    command = [
+        sys.executable,
+        "-m",
+        "fairway.simtest",
+        "--component",
+        "training",
+        "--generator",
+        "uniform",
+        "--seed",
+        "5",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None

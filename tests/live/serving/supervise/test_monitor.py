@@ -1,177 +1,22 @@
-"""What the supervisor makes of its workers' signs, turn by turn: over a clock, processes and lines of the test's own."""
+"""What the supervisor makes of its workers' signs, turn by turn, over a clock, processes and lines of a test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
-from fairway.live.serving.seams.run_record import LaneKind, RunRecord
-from fairway.live.serving.seams.transport import Line, Message
-from fairway.live.serving.supervise.blame import Blame
-from fairway.live.serving.supervise.monitor import Monitor
-from fairway.live.serving.supervise.supervised_worker import SupervisedWorker
-
-MARK = bytes(range(16))
-
-
-class _Line:
-    """The supervisor's end of a line to a worker that answers at once, unless it is silent."""
-
-    def __init__(self) -> None:
-        self.told: list[Message] = []
-        self.coming: list[Message] = []
-        self.is_silent = False
-        self.is_broken = False
-        self.is_closed = False
-        self.unwritten = False
-
-    def send(self, message: Message) -> bool:
-        if self.is_broken:
-            raise BrokenPipeError
-        self.told.append(message)
-        if message[0] == "ping" and not self.is_silent:
-            self.coming.append(("pong", message[1]))
-        return False
-
-    def flush(self) -> bool:
-        self.unwritten = False
-        return False
-
-    def receive(self, seconds: float | None = 0.0) -> Sequence[Message] | None:  # noqa: ARG002 - nothing is waited for
-        if self.is_broken:
-            return None
-        came, self.coming = self.coming, []
-        return came
-
-    def fileno(self) -> int:
-        return -1
-
-    def close(self) -> None:
-        self.is_closed = True
-
-    def words(self) -> list[Any]:
-        """What the worker was told since the last call, without the wishes for signs."""
-        told, self.told = self.told, []
-        return [message for message in told if message[0] != "ping"]
-
-
-class _Pool:
-    """Processes that end when the test says so."""
-
-    def __init__(self) -> None:
-        self.started: list[tuple[int, int]] = []
-        self.killed: list[int] = []
-        self.status: dict[int, str | None] = {}
-        self.stopped: set[int] = set()
-        self.stands_by = False
-
-    def start(self, number: int, epoch: int) -> None:
-        self.started.append((number, epoch))
-        self.status[number] = None
-
-    def ended(self, number: int) -> str | None:
-        return self.status[number]
-
-    def pid(self, number: int) -> int:
-        return number
-
-    def last_words(self, number: int) -> str:
-        return f"{number}"
-
-    def wait(self, seconds: float, lines: Iterable[Line]) -> None: ...
-
-    def wake(self) -> None: ...
-
-    def is_stopped(self, number: int) -> bool:
-        return number in self.stopped
-
-    def stand_by(self) -> None:
-        self.stands_by = True
-
-    def kill(self, number: int) -> None:
-        self.killed.append(number)
-        self.status[number] = "-9"
-
-    def stop(self, grace_seconds: float) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class _Marks:
-    def __init__(self) -> None:
-        self.left: list[int] = []
-        self.busy: list[tuple[int, float]] = []
-
-    def leave(self, worker: int) -> None:
-        self.left.append(worker)
-
-    def call_busy(self, worker: int, until: float) -> None:
-        self.busy.append((worker, until))
-
-    def greeting(self, others: Sequence[int]) -> Sequence[Message]:
-        return [("present", tuple(others))]
-
-
-class _Supervised:
-    """A monitor over three workers, and a planner that has no row."""
-
-    def __init__(self) -> None:
-        self.time = 1000.0
-        self.pool, self.marks = _Pool(), _Marks()
-        self.lines: dict[int, _Line] = {}
-        self.unreachable: set[int] = set()
-        self.record = RunRecord(bytearray(RunRecord.size(4)))
-        self.blame = Blame(["workflow"], ["model"])
-        self.cleared: list[tuple[int, int]] = []
-        self.cleared_clients = 0
-        workers = [SupervisedWorker(n, f"worker {n}", self._connect, has_row=n < 3) for n in range(4)]
-        self.monitor = Monitor(
-            workers, self.pool, lambda _: self.marks, lambda: self.time, lambda *life: self.cleared.append(life),
-            self._clear_clients, self.record, self.blame, doors=[1, 2],
-        )  # fmt: skip
-        self.monitor.start()
-
-    def _clear_clients(self) -> None:
-        self.cleared_clients += 1
-
-    def _connect(self, number: int) -> Line:
-        if number in self.unreachable:
-            raise ConnectionRefusedError
-        self.lines[number] = _Line()
-        return self.lines[number]
-
-    def turns(self, seconds: float, step: float = 0.25) -> None:
-        """Turns for so long."""
-        ends = self.time + seconds
-        while self.time < ends - 1e-9:
-            self.time += step
-            self.monitor.turn()
-
-    def serve(self) -> _Supervised:
-        """Until all have started."""
-        self.turns(1.0)
-        assert self.monitor.is_complete
-        for line in self.lines.values():
-            line.words()
-        return self
-
-    def begin(self, worker: int, kind: LaneKind, limit: float, *marks: bytes) -> None:
-        self.record.lanes(worker)[kind].begin(0, 0, self.time, self.time + limit, marks)
-
-    def culprits(self) -> dict[Any, Any]:
-        return self.blame.notice(0).culprits
+from fairway.live.serving.seams.run_record import LaneKind
+from tests.live.serving.supervise.supervised import MARK, Supervised
 
 
 @pytest.fixture
-def served() -> _Supervised:
-    return _Supervised().serve()
+def served() -> Supervised:
+    return Supervised().serve()
 
 
 def test_workers_that_have_started_hear_of_each_other_and_doors_open_when_all_are_there() -> None:
-    served = _Supervised()
+    served = Supervised()
     served.unreachable = {2}
     assert served.pool.started == [(0, 0), (1, 0), (2, 0), (3, 0)]
     assert not served.monitor.is_complete
@@ -190,15 +35,15 @@ def test_workers_that_have_started_hear_of_each_other_and_doors_open_when_all_ar
     assert notices[0][0][1][-1] == 1, "the first door that is there lets those on trial in"
 
 
-def test_turns_come_quickly_while_workers_start_and_slowly_when_nothing_happens(served: _Supervised) -> None:
-    assert _Supervised().monitor.patience == 0.02
+def test_turns_come_quickly_while_workers_start_and_slowly_when_nothing_happens(served: Supervised) -> None:
+    assert Supervised().monitor.patience == 0.02
     assert served.monitor.patience == 0.5
     served.pool.status[0] = "1"
     served.turns(0.25)
     assert served.monitor.patience == 0.02
 
 
-def test_a_worker_is_asked_for_a_sign_a_second_after_its_last(served: _Supervised) -> None:
+def test_a_worker_is_asked_for_a_sign_a_second_after_its_last(served: Supervised) -> None:
     asked = []
     for _ in range(40):
         served.lines[1].told.clear()
@@ -209,7 +54,7 @@ def test_a_worker_is_asked_for_a_sign_a_second_after_its_last(served: _Supervise
 
 
 def test_a_death_is_told_to_the_others_who_have_to_take_it_in_before_the_worker_starts_again(
-    served: _Supervised,
+    served: Supervised,
 ) -> None:
     before = served.lines[0]
     served.begin(0, LaneKind.STAGE, 10.0, MARK)
@@ -220,7 +65,9 @@ def test_a_death_is_told_to_the_others_who_have_to_take_it_in_before_the_worker_
     assert before.is_closed
     assert served.pool.started[4:] == []
     words = served.lines[2].words()
-    assert [word[0] for word in words[:2]] == ["notice", "lost"], "its requests are judged before they are planned again"
+    assert [word[0] for word in words[:2]] == ["notice", "lost"], (
+        "its requests are judged before they are planned again"
+    )
     assert words[1] == ("lost", 0, 0)
     assert served.blame.notice(0).suspects == {MARK}
     served.turns(1.5)
@@ -235,7 +82,7 @@ def test_a_death_is_told_to_the_others_who_have_to_take_it_in_before_the_worker_
     assert ("joined", 0, 1) in served.lines[2].words()
 
 
-def test_one_that_gives_no_sign_is_not_waited_for_for_more_than_two_seconds(served: _Supervised) -> None:
+def test_one_that_gives_no_sign_is_not_waited_for_for_more_than_two_seconds(served: Supervised) -> None:
     served.lines[1].is_silent = True
     served.pool.status[0] = "7"
     served.turns(2.25)
@@ -244,7 +91,7 @@ def test_one_that_gives_no_sign_is_not_waited_for_for_more_than_two_seconds(serv
     assert served.pool.started[4:] == [(0, 1)]
 
 
-def test_a_planner_that_dies_has_no_row_to_leave(served: _Supervised) -> None:
+def test_a_planner_that_dies_has_no_row_to_leave(served: Supervised) -> None:
     served.pool.status[3] = "1"
     served.turns(1.0)
     assert served.marks.left == []
@@ -252,7 +99,7 @@ def test_a_planner_that_dies_has_no_row_to_leave(served: _Supervised) -> None:
 
 
 def test_nothing_is_replaced_before_all_have_started() -> None:
-    served = _Supervised()
+    served = Supervised()
     served.unreachable = {2}
     served.turns(1.0)
     served.pool.status[0] = "1"
@@ -261,40 +108,92 @@ def test_nothing_is_replaced_before_all_have_started() -> None:
     assert served.pool.killed == []
 
 
-def test_a_worker_that_gives_no_sign_is_called_busy_after_a_second_and_lost_after_five(served: _Supervised) -> None:
-    served.lines[1].is_silent = True
-    served.turns(1.5)
+def test_a_worker_that_gives_no_sign_is_called_busy_after_a_second_and_lost_after_five(served: Supervised) -> None:
+    served.fall_silent(1)
+    asked = served.time
+    served.turns(0.75)
     assert served.marks.busy == []
-    served.turns(3.0)
-    assert {worker for worker, _ in served.marks.busy} == {1}
-    assert 4 <= len(served.marks.busy) <= 6, "each half a second"
-    until = served.marks.busy[-1][1]
-    assert served.time < until < served.time + 5.0, "for as long again as it has been silent"
+    served.turns(4.25)
+    ages = [1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0]
+    assert served.marks.busy == [(1, asked + 2 * age) for age in ages], "for as long again as it has been silent"
     assert served.pool.killed == []
-    served.turns(3.0)
+    served.turns(0.25)
     assert served.pool.killed == [1]
     served.turns(3.0)
     assert (1, 1) in served.pool.started
     assert served.culprits() == {}, "it did nothing"
 
 
-def test_a_planner_that_is_silent_has_no_row_that_could_be_busy(served: _Supervised) -> None:
+def test_a_planner_that_is_silent_has_no_row_that_could_be_busy(served: Supervised) -> None:
     served.lines[3].is_silent = True
     served.turns(4.0)
     assert served.marks.busy == []
 
 
-def test_time_in_which_the_supervisor_itself_was_not_awake_says_nothing_of_a_worker(served: _Supervised) -> None:
-    served.lines[1].is_silent = True
+def test_a_worker_that_is_back_is_met_before_all_are_called_complete(served: Supervised) -> None:
+    served.pool.status[0] = "7"
+    served.turns(0.25)
+    assert not served.monitor.is_complete
+    while (0, 1) not in served.pool.started:
+        served.turns(0.25)
+    served.unreachable = {0}
+    served.turns(3.0)
+    assert not served.monitor.is_complete, "the others are there, and have taken everything in"
+    served.unreachable.clear()
+    while not served.monitor.is_complete:
+        served.turns(0.25)
+    served.fall_silent(1)
+    assert not served.monitor.is_complete, "it has not taken in what it was told last"
+
+
+def test_doors_are_told_at_once_what_has_changed_and_nothing_while_nothing_has(served: Supervised) -> None:
+    served.turns(3.0)
+    assert served.lines[1].words() == []
+    served.begin(0, LaneKind.LOAD, 10.0)
+    served.pool.status[0] = "7"
+    served.turns(3.0)
+    notices = [word[1] for word in served.lines[1].words() if word[0] == "notice"]
+    assert ("model", 0) in notices[-1][4]
+    served.turns(10.0)
+    notices = [word[1] for word in served.lines[1].words() if word[0] == "notice"]
+    assert notices[-1][4] == {}, "time has passed, and all were there"
+
+
+def test_suspects_run_again_when_two_workers_with_rows_are_there_or_all(served: Supervised) -> None:
+    for worker in (0, 1):
+        served.begin(worker, LaneKind.STAGE, 10.0, MARK)
+        served.pool.status[worker] = "7"
+    served.unreachable = {0, 1}
+    served.turns(5.0)
+    assert not served.blame.notice(0).suspects_run, "one runs stages; the planner does not"
+    served.unreachable = {0}
+    served.turns(3.0)
+    assert served.blame.notice(0).suspects_run
+
+
+def test_a_worker_that_dies_at_once_each_time_is_started_less_and_less_often(served: Supervised) -> None:
+    served.unreachable = {0}
+    gaps = []
+    for _ in range(4):
+        served.pool.status[0] = "7"
+        before, died_at = len(served.pool.started), served.time
+        while len(served.pool.started) == before:
+            served.turns(0.03125, step=0.03125)
+        gaps.append(served.time - died_at)
+    assert gaps == sorted(gaps)
+    assert gaps[-1] > 2 * gaps[1]
+
+
+def test_time_in_which_the_supervisor_itself_was_not_awake_says_nothing_of_a_worker(served: Supervised) -> None:
     served.pool.stopped.add(2)
-    served.turns(1.0)
-    served.pool.stopped.clear()
     served.time += 100.0
     served.monitor.turn()
     assert served.pool.killed == [], "a turn counts for a second at most"
+    served.turns(0.25)
+    assert served.pool.killed == [2], "but for a second"
 
 
-def test_a_worker_whose_process_is_stopped_is_lost_after_a_second(served: _Supervised) -> None:
+def test_a_worker_whose_process_is_stopped_is_lost_after_a_second(served: Supervised) -> None:
     served.pool.stopped.add(1)
     served.turns(1.0)
     assert served.pool.killed == []
@@ -302,7 +201,7 @@ def test_a_worker_whose_process_is_stopped_is_lost_after_a_second(served: _Super
     assert served.pool.killed == [1]
 
 
-def test_a_worker_that_was_stopped_for_moments_only_is_not_lost(served: _Supervised) -> None:
+def test_a_worker_that_was_stopped_for_moments_only_is_not_lost(served: Supervised) -> None:
     for _ in range(10):
         served.pool.stopped.add(1)
         served.turns(0.75)
@@ -311,21 +210,23 @@ def test_a_worker_that_was_stopped_for_moments_only_is_not_lost(served: _Supervi
     assert served.pool.killed == []
 
 
-def test_one_that_does_not_start_in_two_minutes_is_lost(served: _Supervised) -> None:
+def test_one_that_does_not_start_in_two_minutes_is_lost(served: Supervised) -> None:
     served.pool.status[1] = "1"
     served.unreachable = {1}
-    served.turns(119.0)
+    while (1, 1) not in served.pool.started:
+        served.turns(0.25)
+    served.turns(120.0)
     assert served.pool.killed == []
-    served.turns(3.0)
+    served.turns(0.25)
     assert served.pool.killed == [1]
 
 
 @pytest.mark.parametrize("kind", [LaneKind.STAGE, LaneKind.LOAD])
-def test_what_takes_longer_than_it_may_ends_its_worker_and_is_named_for_it(served: _Supervised, kind: LaneKind) -> None:
+def test_what_takes_longer_than_it_may_ends_its_worker_and_is_named_for_it(served: Supervised, kind: LaneKind) -> None:
     served.begin(1, kind, 3.0, MARK)
-    served.turns(3.0)
-    assert served.pool.killed == []
-    served.turns(0.5)
+    served.turns(3.25)
+    assert served.pool.killed == [], "it was seen to be late in one turn only"
+    served.turns(0.25)
     assert served.pool.killed == [1]
     served.turns(0.25)
     notice = served.blame.notice(0)
@@ -334,14 +235,14 @@ def test_what_takes_longer_than_it_may_ends_its_worker_and_is_named_for_it(serve
     assert (("model", 0) in notice.culprits) == (kind == LaneKind.LOAD)
 
 
-def test_what_is_seen_late_once_may_have_been_read_while_it_was_written(served: _Supervised) -> None:
+def test_what_is_seen_late_once_may_have_been_read_while_it_was_written(served: Supervised) -> None:
     for _ in range(10):
         served.begin(1, LaneKind.STAGE, -1.0, MARK)
         served.turns(0.25)
     assert served.pool.killed == []
 
 
-def test_what_has_ended_can_take_no_longer(served: _Supervised) -> None:
+def test_what_has_ended_can_take_no_longer(served: Supervised) -> None:
     served.begin(1, LaneKind.STAGE, 1.0, MARK)
     served.record.lanes(1)[LaneKind.STAGE].end(served.time)
     served.turns(5.0)
@@ -350,13 +251,14 @@ def test_what_has_ended_can_take_no_longer(served: _Supervised) -> None:
 
 @pytest.mark.parametrize(("kind", "seconds"), [(LaneKind.STAGE, 10.0), (LaneKind.LOOP, 30.0), (LaneKind.LOAD, 30.0)])
 def test_what_runs_may_keep_its_worker_silent_for_its_part_of_its_limit(
-    served: _Supervised, kind: LaneKind, seconds: float
+    served: Supervised, kind: LaneKind, seconds: float
 ) -> None:
     served.begin(1, kind, 30.0, MARK)
-    served.lines[1].is_silent = True
-    served.turns(seconds)
-    assert served.pool.killed == []
-    served.turns(2.0)
+    served.fall_silent(1)
+    began = served.time
+    while not served.pool.killed:
+        served.turns(0.25)
+    assert served.time - began == pytest.approx(seconds + 0.25, abs=0.01 if seconds == 10.0 else 2.0)
     assert served.pool.killed == [1]
     served.turns(0.25)
     refused = served.blame.notice(0).refused
@@ -364,7 +266,7 @@ def test_what_runs_may_keep_its_worker_silent_for_its_part_of_its_limit(
         assert refused == {MARK: "it let no other code of its worker run, so it is not tried again"}
 
 
-def test_a_stage_that_holds_its_process_while_a_model_loads_gets_no_model_set_aside(served: _Supervised) -> None:
+def test_a_stage_that_holds_its_process_while_a_model_loads_gets_no_model_set_aside(served: Supervised) -> None:
     for _ in range(2):
         served.begin(1, LaneKind.STAGE, 30.0, MARK)
         served.begin(1, LaneKind.LOAD, 3.0)
@@ -377,7 +279,7 @@ def test_a_stage_that_holds_its_process_while_a_model_loads_gets_no_model_set_as
         served.turns(1.0)
 
 
-def test_a_load_that_hangs_while_its_worker_gives_signs_is_named_also_if_a_stage_runs(served: _Supervised) -> None:
+def test_a_load_that_hangs_while_its_worker_gives_signs_is_named_also_if_a_stage_runs(served: Supervised) -> None:
     served.begin(1, LaneKind.STAGE, 30.0, MARK)
     served.begin(1, LaneKind.LOAD, 3.0)
     served.turns(4.0)
@@ -386,19 +288,23 @@ def test_a_load_that_hangs_while_its_worker_gives_signs_is_named_also_if_a_stage
     assert served.blame.notice(0).suspects == frozenset()
 
 
-def test_what_the_dead_have_left_is_cleared_when_no_one_can_be_about_to_open_it(served: _Supervised) -> None:
+def test_what_the_dead_have_left_is_cleared_when_no_one_can_be_about_to_open_it(served: Supervised) -> None:
+    served.turns(8.75)
+    assert served.cleared_clients == 0
+    served.turns(0.25)
+    assert served.cleared_clients == 1, "10 s have passed"
     served.pool.status[0] = "7"
-    served.turns(9.0)
-    assert served.cleared == []
-    before = served.cleared_clients
-    served.turns(12.0)
+    served.turns(10.0)
+    assert served.cleared_clients == 2
+    assert served.cleared == [], "it was dead for less than 10 s"
+    served.turns(10.0)
     assert served.cleared == [(0, 0)]
-    assert served.cleared_clients > before
     served.turns(30.0)
     assert served.cleared == [(0, 0)], "once"
+    assert served.cleared_clients == 6
 
 
-def test_a_worker_that_reports_an_answer_or_a_load_clears_who_was_suspected(served: _Supervised) -> None:
+def test_a_worker_that_reports_an_answer_or_a_load_clears_who_was_suspected(served: Supervised) -> None:
     served.begin(0, LaneKind.STAGE, 10.0, MARK)
     served.pool.status[0] = "7"
     served.begin(1, LaneKind.LOAD, 10.0)
@@ -412,7 +318,7 @@ def test_a_worker_that_reports_an_answer_or_a_load_clears_who_was_suspected(serv
     assert ("model", 0) not in served.culprits()
 
 
-def test_a_line_that_ends_is_made_again(served: _Supervised) -> None:
+def test_a_line_that_ends_is_made_again(served: Supervised) -> None:
     first = served.lines[1]
     first.is_broken = True
     served.turns(2.0)
@@ -423,14 +329,14 @@ def test_a_line_that_ends_is_made_again(served: _Supervised) -> None:
     assert served.monitor.workers[1].is_there
 
 
-def test_a_process_is_kept_in_readiness_once_all_have_been_there_for_a_while(served: _Supervised) -> None:
-    served.turns(1.5)
-    assert not served.pool.stands_by
+def test_a_process_is_kept_in_readiness_once_all_have_been_there_for_a_while(served: Supervised) -> None:
     served.turns(2.0)
+    assert not served.pool.stands_by, "3 s have passed"
+    served.turns(0.25)
     assert served.pool.stands_by
 
 
-def test_lines_end_with_the_monitor(served: _Supervised) -> None:
+def test_lines_end_with_the_monitor(served: Supervised) -> None:
     served.monitor.close()
     assert all(line.is_closed for line in served.lines.values())
     assert served.monitor.lines == []
