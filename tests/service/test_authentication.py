@@ -43,7 +43,7 @@ ROUTES = [
 
 def test_these_are_all_routes(admin: httpx.Client) -> None:
     described = {
-        (method.upper(), path.format(job="job-1", token="x", reservation="reservation-1"))
+        (method.upper(), path.format(job="job-1", id="x", reservation="reservation-1"))
         for path, methods in admin.get("/openapi.json").json()["paths"].items()
         for method in methods
     }
