@@ -42,7 +42,7 @@ def serving(
             metavar="NAME[+NAME]",
             help="Repeatable, with options, as in compass:no-adjust: a placer of tasks (compass, jit, heft, hash); a "
             "configurator, which chooses batches and shares of workers (esg, front, infless, fast-gshare, orion, "
-            "aquatope, nexus, clockwork); or one with any placer of batches, as in front+compass (near-data, best-fit, "
+            "aquatope, nexus, clockwork, shepherd, inferline); or one with any placer of batches, as in front+compass (near-data, best-fit, "
             "tightest, too). "
             "A part of your own is module:Class. compass otherwise, esg for esg-apps.",
             show_default=False,
