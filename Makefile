@@ -16,8 +16,8 @@ MUTATED := $(addprefix src/fairway/,allocate configure place engine store live s
 BENCHMARKS = $(filter-out _% soak,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compiled demo demo-sim test lint types imports unit audit advisories docs tables bench soak mutants mutants-changed \
-	fuzz lock format clean
+.PHONY: help setup compiled dashboard demo demo-sim test lint types imports unit audit advisories docs tables bench soak \
+	mutants mutants-changed fuzz lock format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,14 @@ $(LOOPS): $(COMPILED) | $(READY)
 	@$(BIN)/python -m fairway.compiled || echo "the loops could not be compiled ahead; numba compiles them when they run" >&2
 
 compiled: $(LOOPS)  ## compile the numerical loops that have changed
+
+# What is built is committed, so that nothing but python3 is needed to install, test and use Fairway.
+dashboard: $(READY)  ## build the page that fairway up shows, from dashboard/ into the package
+	$(BIN)/python dashboard/generate_types.py
+	$(BIN)/python dashboard/node.py npm ci --no-fund --no-audit --silent
+	$(BIN)/python dashboard/node.py npx openapi-typescript openapi.json -o src/openapi.ts
+	$(BIN)/python dashboard/node.py npm run --silent build
+	$(BIN)/python dashboard/sources.py
 
 demo: $(READY)  ## run training jobs of two teams live, on emulated accelerators, against what the simulator predicts
 	@$(BIN)/python examples/live_demo.py
