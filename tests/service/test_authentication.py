@@ -35,6 +35,8 @@ ROUTES = [
     ("POST", "/reservations"),
     ("DELETE", "/reservations/reservation-1"),
     ("GET", "/journal"),
+    ("GET", "/plan/state"),
+    ("POST", "/plan"),
     ("GET", "/openapi.json"),
     ("GET", "/history"),
     ("GET", "/session"),
@@ -44,7 +46,7 @@ PUBLIC = [("POST", "/session"), ("DELETE", "/session")]
 
 def test_these_are_all_routes(admin: httpx.Client) -> None:
     described = {
-        (method.upper(), path.format(job="job-1", token="x", reservation="reservation-1"))
+        (method.upper(), path.format(job="job-1", id="x", reservation="reservation-1"))
         for path, methods in admin.get("/openapi.json").json()["paths"].items()
         for method in methods
     }

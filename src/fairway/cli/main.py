@@ -30,6 +30,7 @@ from fairway.cli.jobs.submit import SubmitCommand, submit
 from fairway.cli.jobs.usage import usage
 from fairway.cli.new import new
 from fairway.cli.open_run import open_run
+from fairway.cli.plan import plan
 from fairway.cli.profile import profile
 from fairway.cli.reservations import reservations, reserve
 from fairway.cli.screens.top import top
@@ -112,6 +113,7 @@ app.command(rich_help_panel=_DECIDE)(policies)
 app.add_typer(simulate, rich_help_panel=_DECIDE)
 app.command(rich_help_panel=_DECIDE)(sweep)
 app.command(rich_help_panel=_DECIDE)(compare)
+app.command(rich_help_panel=_DECIDE)(plan)
 app.command(rich_help_panel=_DECIDE)(reproduce)
 app.command(rich_help_panel=_DECIDE)(replay)
 app.command("open", rich_help_panel=_DECIDE)(open_run)

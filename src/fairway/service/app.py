@@ -9,6 +9,7 @@ GET  /jobs/ID/events        what happens to it, as it happens
 GET  /events                what happens to all jobs
 GET  /workers, POST /workers/drain
 GET  /reservations, POST /reservations, DELETE /reservations/{id}
+POST /plan, GET /plan/state    what would happen if?
 GET  /history               all of it as a saved run, or what changed since a moment
 GET  /status, /usage, /metrics, /journal, /tokens, /openapi.json
 GET  /, /docs               the dashboard, which logs in at POST /session
@@ -37,6 +38,7 @@ from fairway.service.routes import (
     jobs,
     journal,
     logs,
+    plan,
     reservations,
     status,
     tokens,
@@ -89,6 +91,7 @@ def create_app(controller: SchedulerView) -> FastAPI:
         events.router,
         workers.router,
         reservations.router,
+        plan.router,
         status.router,
         _METRICS,
         journal.router,

@@ -42,8 +42,8 @@ def serving(
             metavar="NAME[+NAME]",
             help="Repeatable, with options, as in compass:no-adjust: a placer of tasks (compass, jit, heft, hash); a "
             "configurator, which chooses batches and shares of workers (esg, front, infless, fast-gshare, orion, "
-            "aquatope, nexus, clockwork); or one with any placer of batches, as in front+compass (near-data, best-fit, "
-            "tightest, too). "
+            "aquatope, nexus, clockwork, shepherd, inferline); or one with any placer of batches, as in front+compass "
+            "(near-data, best-fit, tightest, too). "
             "A part of your own is module:Class. compass otherwise, esg for esg-apps.",
             show_default=False,
             rich_help_panel="What to run",
