@@ -32,7 +32,7 @@ class Job:
     does not `resume` from a checkpoint begins from zero whenever it is started again. `cpus` and `memory_bytes` are
     what all of its processes together ask for of their machines, divided evenly among the workers of the gang.
     Jobs of a higher `priority` come before all of a lower one; one that `preempts` takes the workers of such jobs that
-    run, too.
+    run, too. A gang spans at most `nodes` machines; 0, as many as it takes.
     """
 
     id: Name
@@ -53,6 +53,7 @@ class Job:
     memory_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] = 0
     preempts: bool = True
+    nodes: Annotated[int, Field(ge=0)] = 0
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)

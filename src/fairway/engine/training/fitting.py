@@ -2,10 +2,11 @@
 
 The rounds choose by accelerators alone. Where jobs also ask for CPUs or memory, the chosen ones are gone through once
 more, in the order of their claims: each takes what it asks for of its machines, and one that finds too little left does
-not run in this round. After a turn of waiting it comes before jobs that have run for a turn. What a gang asks for is
+not run in this round, nor a gang whose workers would be on more nodes than it may span. After a turn of waiting it
+comes before jobs that have run for a turn. What a gang asks for is
 divided evenly among its workers; two jobs that share their workers take what both ask for. Jobs that ask for
 nothing take nothing. Of workers that teams have reserved (`reservations`), jobs of others take none. Where no job asks
-for anything and nothing is reserved, this step is left out.
+for anything or may span fewer nodes than it has workers, and nothing is reserved, this step is left out.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Fitting:
     @staticmethod
     def is_needed(jobs: JobTable, pool: WorkerPool) -> bool:
         """Whether anything is asked for that machines could have too little of."""
-        return bool(pool.machines) and bool(jobs.cpus.any() or jobs.memory.any())
+        asks = bool(pool.machines) and bool(jobs.cpus.any() or jobs.memory.any())
+        return asks or (pool.has_nodes and bool(((jobs.nodes > 0) & (jobs.nodes < jobs.scale)).any()))
 
     @classmethod
     def beside_all(cls, jobs: JobTable, pool: WorkerPool, kept: Kept | None = None) -> Fitting:
@@ -106,8 +108,14 @@ class Fitting:
         for workers in (free & ~self._home[column], free):
             roomy = self._with_room(unit, workers)
             if np.count_nonzero(roomy) >= size:
-                return self._pool.pick(column, np.where(roomy, FREE, GONE), size)
+                found = self._pool.pick(column, np.where(roomy, FREE, GONE), size)
+                if self._pool.nodes_of(column, found) <= self._most_nodes(unit):
+                    return found
         return None
+
+    def _most_nodes(self, unit: Unit) -> float:
+        """How many nodes all members of a unit may span."""
+        return min((float(most) for most in self._jobs.nodes[list(unit.members)] if most), default=np.inf)
 
     def _with_room(self, unit: Unit, workers: BoolArray) -> BoolArray:
         """As many of some workers as their machines have room for."""

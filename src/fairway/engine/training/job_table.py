@@ -46,11 +46,12 @@ class JobTable:
     `kind` numbers the jobs that share alike, `group` the classes whose arrivals are learned. `fixed` jobs are not
     stopped; `bound` ones would begin from zero elsewhere. Jobs of a higher `priority` come first, and before jobs that
     run if `preempts` is set. Rates are `known` (1) or guessed (0), by type. `cpus` and `memory` (bytes) are what
-    it asks for of its machines, in all; since `changed` it has run, or waited, without a break.
+    it asks for of its machines, in all, and `nodes` how many of them it spans at most (0: no matter how many); since
+    `changed` it has run, or waited, without a break.
     """
 
-    number, scale, on, beside, charged, lease, team, kind, group, fixed, bound, priority, preempts = (
-        _Ints() for _ in range(13)
+    number, scale, on, beside, charged, lease, team, kind, group, fixed, bound, priority, preempts, nodes = (
+        _Ints() for _ in range(14)
     )
     weight, left, done, since, rate, arrival, deadline, isolated, pooled, cpus, memory, changed = (
         _Floats() for _ in range(12)
@@ -59,7 +60,7 @@ class JobTable:
 
     def __init__(self, types: int) -> None:
         integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "group", "fixed", "bound",
-                    "priority", "preempts")  # fmt: skip
+                    "priority", "preempts", "nodes")  # fmt: skip
         floats = ("weight", "left", "done", "since", "rate", "arrival", "deadline", "isolated", "pooled", "cpus",
                   "memory", "changed")  # fmt: skip
         by_type = ("rates", "spread", "shares", "owed", "known")
@@ -102,6 +103,7 @@ class JobTable:
         memory: float = 0.0,
         priority: int = 0,
         preempts: bool = True,
+        nodes: int = 0,
     ) -> None:
         """Append a job that waits."""
         size = len(self)
@@ -110,7 +112,7 @@ class JobTable:
         # In the order of the columns; one assignment is many times as fast as one for each.
         self.rows[size] = (
             self._next, scale, NONE, NONE, NONE, NONE, team, kind, group, fixed, bound, priority, preempts,
-            weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0, cpus, memory, time,
+            nodes, weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0, cpus, memory, time,
             rates, spread, 0.0, 0.0, known,
         )  # fmt: skip
         self.ids.append(job)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairway.errors import InputError
+from fairway.live.backend.commands import GangPart
 from fairway.live.backend.status import OutcomeKind, RunOutcome, RunState
 from fairway.live.durable_file import read_json, write_json
 from fairway.live.untrusted_file import UntrustedFileError, read_regular
@@ -39,6 +40,7 @@ class RunRecord:
     accepted: float = 0.0
     started: float | None = None
     outcome: RunOutcome | None = None
+    part: GangPart | None = None
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> RunRecord:
@@ -46,7 +48,15 @@ class RunRecord:
         outcome = content.pop("outcome")
         if outcome is not None:
             outcome = RunOutcome(**{**outcome, "kind": OutcomeKind(outcome["kind"])})
-        return cls(**{**content, "state": RunState(content["state"])}, outcome=outcome)
+        part = content.pop("part", None)
+        if part is not None:
+            part = GangPart(**{**part, "ranks": tuple(part["ranks"]), "nodes": tuple(part["nodes"])})
+        return cls(**{**content, "state": RunState(content["state"])}, outcome=outcome, part=part)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The numbers of its ranks in the whole gang."""
+        return tuple(range(len(self.workers))) if self.part is None else self.part.ranks
 
     def fields(self) -> dict[str, Any]:
         """Its fields by their names; not as `asdict`, which copies every value, and is asked for with every command."""
@@ -90,7 +100,14 @@ class AgentState:
         self.save(path)
 
     def _document(self) -> dict[str, Any]:
-        runs = [{**run.fields(), "outcome": None if run.outcome is None else asdict(run.outcome)} for run in self.runs]
+        runs = [
+            {
+                **run.fields(),
+                "outcome": None if run.outcome is None else asdict(run.outcome),
+                "part": None if run.part is None else asdict(run.part),
+            }
+            for run in self.runs
+        ]
         return {
             "version": _VERSION, "epoch": self.epoch, "draining": self.draining, "floors": self.floors, "runs": runs,
         }  # fmt: skip

@@ -32,9 +32,9 @@ class Quotas:
         """The team whose quota has no room for a job now, and what to say of it; None if there is room."""
         for name, kind, most in self._limits(spec, team):
             taken = self._taken.get((name, kind), 0)
-            if taken + spec.accelerators.count > most:
+            if taken + spec.workers > most:
                 may = f"team '{name}' may have {most} {kind or 'accelerators'} at a time"
-                return name, f"{may}, its jobs have {taken} and this one asks for {spec.accelerators.count}"
+                return name, f"{may}, its jobs have {taken} and this one asks for {spec.workers}"
         return None
 
     def teams_of(self, team: str | None) -> Iterator[str]:
@@ -48,19 +48,19 @@ class Quotas:
     def take(self, spec: JobDescription, team: str | None) -> None:
         """A job is let in."""
         for name, kind, _ in self._limits(spec, team):
-            self._taken[name, kind] += spec.accelerators.count
+            self._taken[name, kind] += spec.workers
 
     def give_back(self, spec: JobDescription, team: str | None) -> None:
         """A job that was let in has ended."""
         for name, kind, _ in self._limits(spec, team):
-            self._taken[name, kind] -= spec.accelerators.count
+            self._taken[name, kind] -= spec.workers
 
     def refuse_too_large(self, spec: JobDescription, team: str | None) -> None:
         """Refuse a job that is larger than a quota, which could never run."""
         for name, kind, most in self._limits(spec, team):
-            if spec.accelerators.count > most:
+            if spec.workers > most:
                 raise InputError(
-                    f"resources.accelerators: {spec.accelerators.count} asked for, but team '{name}' may have {most} "
+                    f"resources.accelerators: {spec.workers} asked for, but team '{name}' may have {most} "
                     f"{kind or 'accelerators'} at a time; ask for fewer, or for another type"
                 )
 
