@@ -1,10 +1,9 @@
-"""The scheduler `fairway` on several nodes: nodes tell each other what waits at their workers, and joins are gathered."""
+"""The scheduler `fairway` on several nodes, which tell each other what waits at their workers; joins are gathered."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
