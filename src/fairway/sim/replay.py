@@ -104,7 +104,9 @@ def engine_of(start: Entry, table: ThroughputTable | None = None) -> tuple[Train
         cluster = _CLUSTER.validate_python(body["cluster"])
         given = dict(body["options"])
         given["entities"] = _ENTITIES.validate_python(given.get("entities") or {})
-        options = EngineOptions(**_known(given, "round_seconds", "restart_seconds", "entities", "seed", "last_lease"))
+        options = EngineOptions(
+            **_known(given, "round_seconds", "restart_seconds", "entities", "seed", "last_lease", "packing")
+        )
         policy, first = policy_of(str(body["policy"])), list(body.get("resumption") or ())
     except (KeyError, TypeError, ValidationError) as error:
         raise InputError(f"journal entry {start.sequence}: not a start of the training engine ({error!r})") from None

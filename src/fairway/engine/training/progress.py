@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.arrays import FloatArray
 
 
 @njit(cache=True)
@@ -14,7 +14,7 @@ def advance(
     done: FloatArray,
     since: FloatArray,
     rate: FloatArray,
-    scale: IntArray,
+    scale: FloatArray,
     pooled: FloatArray,
     isolated: FloatArray,
     workers: int,

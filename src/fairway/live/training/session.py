@@ -271,6 +271,7 @@ class Session:
                 "restart_seconds": options.restart_seconds,
                 "seed": options.seed,
                 "last_lease": options.last_lease,
+                "packing": options.packing,
                 "entities": {name: {"weight": one.weight, "policy": one.policy, "parent": one.parent}
                              for name, one in options.entities.items()},
             },
