@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +47,7 @@ class Recorder:
         self._times: list[float] = []
         self._waiting: list[int] = []
         self._running: list[int] = []
-        self._busy: list[list[float]] = []
+        self._busy: list[Sequence[float]] = []
 
     def job(self, job: Job, arrival: float, deadline: float | None) -> JobRow:
         """A job has arrived."""
@@ -92,7 +92,7 @@ class Recorder:
             self._workers.extend(workers)
             self._offsets.append(len(self._workers))
 
-    def round(self, time: float, waiting: int, running: int, busy: list[float]) -> None:
+    def round(self, time: float, waiting: int, running: int, busy: Sequence[float]) -> None:
         """A round has begun and been decided."""
         self._times.append(time)
         self._waiting.append(waiting)

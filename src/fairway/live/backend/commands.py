@@ -72,7 +72,8 @@ class StartRun:
     `workers` are numbers of accelerators of the type as the backend counts them, one for each rank. Asked again for the
     same lease, the backend answers how the run stands. While former holders of the accelerators are ending, the run
     waits for them. `until` is when the lease would end on the clock of the machine; a lease that `expires` ends then by
-    itself. `steps_per_second` is the rate of the whole gang, to which an emulated accelerator slows the job down.
+    itself. `steps_per_second` is the rate of the whole gang, to which an emulated accelerator slows the job down. The
+    job has a `part` of each accelerator, of which others may have the rest at the same time.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
@@ -86,6 +87,7 @@ class StartRun:
     until: float | None = None
     expires: bool = False
     steps_per_second: Positive | None = None
+    part: Annotated[float, Field(gt=0, le=1)] = 1.0
 
 
 @dataclass(frozen=True, slots=True)

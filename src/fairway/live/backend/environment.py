@@ -73,9 +73,30 @@ def common_environment(
     return {"PYTHONUNBUFFERED": "1", **inherited, **program.envs, **ours}
 
 
-def rank_environments(accelerators: Sequence[Accelerator]) -> list[dict[str, str]]:
+def rank_environments(accelerators: Sequence[Accelerator], part: float = 1.0) -> list[dict[str, str]]:
     """What each rank has to itself; an emulated accelerator hides the real ones."""
     return [
-        {"FAIRWAY_RANK": str(rank), "RANK": str(rank), "CUDA_VISIBLE_DEVICES": accelerator.device or ""}
+        {
+            "FAIRWAY_RANK": str(rank),
+            "RANK": str(rank),
+            "CUDA_VISIBLE_DEVICES": accelerator.device or "",
+            **part_environment(accelerator, part),
+        }
         for rank, accelerator in enumerate(accelerators)
     ]
+
+
+def part_environment(accelerator: Accelerator, part: float) -> dict[str, str]:
+    """What a process finds that has a part of an accelerator: which one, and on a GPU what CUDA takes for its bounds.
+
+    CUDA keeps to them where a control daemon of MPS runs for the GPU; it numbers the devices that the process sees.
+    """
+    if part == 1:
+        return {}
+    said = {"FAIRWAY_ACCELERATOR_PART": f"{part:g}"}
+    if accelerator.device is None:
+        return said
+    said["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = f"{part * 100:g}"
+    if accelerator.memory_bytes:
+        said["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = f"0={int(accelerator.memory_bytes * part) // 2**20}M"
+    return said

@@ -59,7 +59,10 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """How one run stands; times are of the machine's clock. Steps and rates are of the whole gang, None until known."""
+    """How one run stands; times are of the machine's clock. Steps and rates are of the whole gang, None until known.
+
+    It has a `part` of each of its accelerators.
+    """
 
     lease: int
     job: str
@@ -77,6 +80,7 @@ class RunStatus:
     steps: int | None = None
     steps_per_second: float | None = None
     checkpoint_step: int | None = None
+    part: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

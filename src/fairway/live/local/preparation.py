@@ -29,12 +29,16 @@ _LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class RunPreparation:
-    """Where and in what surroundings runs are made. Time runs `time_scale` times as fast on emulated accelerators."""
+    """Where and in what surroundings runs are made. Time runs `time_scale` times as fast on emulated accelerators.
+
+    Each of them stands for so many of the machine's CPUs, of which a run with a part of one gets that part.
+    """
 
     directory: Path
     outside: Mapping[str, str]
     time_scale: float = 1.0
     containment: Containment = field(default_factory=Containment)
+    emulated_cpus: float | None = None
 
     def make_directories(self) -> None:
         """Have room for runs, their channels, logs and checkpoints, for the owner only."""
@@ -48,6 +52,7 @@ class RunPreparation:
     def prepared(self, command: StartRun, accelerators: Sequence[Accelerator], *, now: float) -> RunRecord:
         """Make a run that waits for its accelerators; refuses directories that cannot be written."""
         job, program = command.job, command.program
+        cpus = self._cpus_of(command, accelerators)
         user = None if program.user is None else _user_named(program.user)
         checkpoints = Path(program.checkpoint_directory or self.directory / "checkpoints" / job).absolute()
         logs = [log_path(self.directory, job, rank) for rank in range(len(accelerators))]
@@ -72,6 +77,7 @@ class RunPreparation:
             until=command.until,
             expires=command.expires,
             accepted=now,
+            part=command.part,
         )
         files = self.files_of(run)
         order = RunOrder(
@@ -90,7 +96,7 @@ class RunPreparation:
                 checkpoint_directory=checkpoints,
                 emulated=run.emulated,
             ),
-            ranks=rank_environments(accelerators),
+            ranks=rank_environments(accelerators, command.part),
             logs=[str(log) for log in logs],
             checkpoint_seconds=program.checkpoint_seconds,
             grace_seconds=program.grace_seconds,
@@ -99,12 +105,12 @@ class RunPreparation:
             groups=[
                 str(path)
                 for path in self.containment.group_of(
-                    run.directory, limited=program.cpus is not None or program.memory_bytes is not None
+                    run.directory, limited=cpus is not None or program.memory_bytes is not None
                 ).paths
             ],
             requirements=program.requirements,
             environments=None if program.requirements is None else str(self._environments(user)),
-            cpus=program.cpus,
+            cpus=cpus,
             memory_bytes=program.memory_bytes,
         )
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -116,6 +122,12 @@ class RunPreparation:
         pace = self.pace(run, command.steps_per_second)
         files.write_lease(LeaseState(command.lease, command.until, command.expires, pace=pace))
         return run
+
+    def _cpus_of(self, command: StartRun, accelerators: Sequence[Accelerator]) -> float | None:
+        """The CPUs that a run may use, all of its processes together; None for as many as there are."""
+        if command.program.cpus is None and command.part < 1 and accelerators[0].emulated and self.emulated_cpus:
+            return command.part * self.emulated_cpus * len(accelerators)
+        return command.program.cpus
 
     def _environments(self, user: JobUser | None) -> Path:
         """Where the virtual environments of a user's jobs are."""

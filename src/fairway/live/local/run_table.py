@@ -79,7 +79,9 @@ class RunTable:
         self._keepers: Keepers = KeeperProcesses() if keepers is None else keepers
         self._containment = containment or Containment()
         self._machine = machine
-        self._preparation = RunPreparation(directory, dict(outside), time_scale, self._containment)
+        emulated = sum(one.emulated for one in accelerators)
+        share = machine.cpus / emulated if machine is not None and emulated else None
+        self._preparation = RunPreparation(directory, dict(outside), time_scale, self._containment, share)
         self._preparation.make_directories()
         self._path = directory / "state.json"
         self.state = AgentState.load(self._path)
@@ -124,7 +126,9 @@ class RunTable:
         if command.expires and not command.program.preemptible:
             raise InputError("start-run.expires: true given for a job that is not preemptible; its lease must not end")
         accelerators = placed(command, self._accelerators)
-        for holder in self.state.holders(command.lease, command.job, command.accelerator, command.workers):
+        for holder in self.state.holders(
+            command.lease, command.job, command.accelerator, command.workers, command.part
+        ):
             if holder.state not in {RunState.ENDING, RunState.WAITING}:
                 message = f"job '{holder.job}' runs under lease {holder.lease} and was not asked to end; end it first"
                 raise RefusedError(Refusal.BUSY, message)
@@ -393,7 +397,7 @@ class RunTable:
             for run in waiting
             if not any(
                 holder.state is not RunState.WAITING or holder.lease < run.lease
-                for holder in self.state.holders(run.lease, run.job, run.accelerator, run.workers)
+                for holder in self.state.holders(run.lease, run.job, run.accelerator, run.workers, run.part)
             )
         ]
 
