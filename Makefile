@@ -14,7 +14,7 @@ MUTATED := $(addprefix src/fairway/,allocate configure place engine store live s
 BENCHMARKS = $(filter-out _% soak,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sim test lint types imports unit audit advisories docs tables bench soak mutants mutants-changed \
+.PHONY: help setup dashboard demo demo-sim test lint types imports unit audit advisories docs tables bench soak mutants mutants-changed \
 	fuzz lock format clean
 
 help:  ## list the targets
@@ -31,6 +31,14 @@ $(READY): $(LOCK) pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+# What is built is committed, so that nothing but python3 is needed to install, test and use Fairway.
+dashboard: $(READY)  ## build the page that fairway up shows, from dashboard/ into the package
+	$(BIN)/python dashboard/generate_types.py
+	$(BIN)/python dashboard/node.py npm ci --no-fund --no-audit --silent
+	$(BIN)/python dashboard/node.py npx openapi-typescript openapi.json -o src/openapi.ts
+	$(BIN)/python dashboard/node.py npm run --silent build
+	$(BIN)/python dashboard/sources.py
 
 demo: $(READY)  ## run training jobs of two teams live, on emulated accelerators, against what the simulator predicts
 	@$(BIN)/python examples/live_demo.py

@@ -162,6 +162,11 @@ class TrainingRun:
         self._go_on()
         self._schedule_arrival()
 
+    @property
+    def jobs_come(self) -> bool:
+        """Whether more jobs will arrive."""
+        return not self._all_came
+
     def _go_on(self) -> None:
         """Take over the jobs and leases that the engine has, and the round that it is in."""
         for event in self.engine.resumption():

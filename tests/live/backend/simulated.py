@@ -274,8 +274,8 @@ class SimulatedMachine:
         places = frozenset((run.accelerator, worker) for worker in run.workers)
         for other in self.alive():
             assert other.job != run.job, f"{run.job} is started while it runs"
-            part = next(one.part for one in self.table.state.runs if (one.lease, one.job) == (other.lease, other.job))
-            beside = part + run.part <= 1 + 1e-6  # of two that overlap; what three hold, the table's tests look at
+            share = next(one.share for one in self.table.state.runs if (one.lease, one.job) == (other.lease, other.job))
+            beside = share + run.share <= 1 + 1e-6  # of two that overlap; what three hold, the table's tests look at
             assert other.lease == run.lease or beside or not other.places & places, (
                 f"{other.job} runs where {run.job} starts"
             )

@@ -232,13 +232,24 @@ def one_of(option: str, given: Sequence[str] | None) -> str | None:
     return given[0] if given else None
 
 
-def check_outputs(json_to: str | None, report: str | None, **tables: str | None) -> None:
+def check_outputs(
+    json_to: str | None,
+    report: str | None,
+    save: str | None = None,
+    perfetto: str | None = None,
+    **tables: str | None,
+) -> None:
     """Refuse files that cannot be written, before hours are spent on what should go there."""
-    if report == STDOUT:
-        raise InputError("--report: '-' given, expected the name of a file, as in report.html")
+    for option, file, like in (
+        ("--report", report, "report.html"),
+        ("--save", save, "run.fairway"),
+        ("--perfetto", perfetto, "run.perfetto-trace"),
+    ):
+        if file == STDOUT:
+            raise InputError(f"{option}: '-' given, expected the name of a file, as in {like}")
     if report is not None:
         require("jinja2", "plotly")
-    given = {"--json": json_to, "--report": report}
+    given = {"--json": json_to, "--report": report, "--save": save, "--perfetto": perfetto}
     for word, table in tables.items():
         option = f"--{word.replace('_', '-')}"
         given[option] = table

@@ -200,6 +200,8 @@ class Forwarding(SideBySide):
 
     def _take_batch(self, event: BatchArrived) -> None:
         """Let a batch that an engine has planned join the queue, ready to run."""
+        if self._was_stopped(event):
+            return
         first, *others = event.flows
         graph, stage = first.graph, event.stage
         facts = self._facts.get(graph) or self.facts(graph)

@@ -65,6 +65,7 @@ class Admission:
             priority=job.priority,
             preempts=job.preempts,
             part=WHOLE if self.packing == "whole" else job.thousandths,
+            nodes=job.nodes,
         )
         jobs.pooled[-1] = rates @ self.workers.present
         self.described[job.id] = job
@@ -127,7 +128,8 @@ class Admission:
         rates, apart = np.zeros(len(types)), np.zeros(len(types))
         for column, name in enumerate(types):
             apart[column] = spread.get(name, job.throughputs.get(name, 0.0))
-            if not self.cluster.has_room(name, job.scale_factor, job.cpus, job.memory_bytes):
+            roomy = self.cluster.has_room(name, job.scale_factor, job.cpus, job.memory_bytes)
+            if not (roomy and self.cluster.holds_within(name, job.scale_factor, job.nodes)):
                 apart[column] = 0.0
                 continue
             together = self.cluster.consolidates(name, job.scale_factor)
@@ -143,6 +145,9 @@ class Admission:
             asked = resources_in_words(job.cpus, job.memory_bytes)
             has = self.cluster.largest_machine(names)
             return f"job '{job.id}' asks for {asked}, but the largest machine of this cluster has {has}"
+        if not any(self.cluster.holds_within(name, job.scale_factor, job.nodes) for name in names):
+            most = max(self.cluster.largest_node(name) for name in names)
+            return f"job '{job.id}' asks for {job.scale_factor} workers of {job.nodes} nodes, which have {most} each"
         most = max(int(self.workers.present[column]) for column in able)
         return f"job '{job.id}' asks for {job.scale_factor} workers of one type, but there are at most {most}"
 

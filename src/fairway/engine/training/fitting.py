@@ -2,12 +2,12 @@
 
 The rounds choose by accelerators alone, counted together. Where jobs also ask for CPUs or memory, or for parts of
 workers, the chosen ones are gone through once more, in the order of their claims: each takes what it asks for of its
-machines and workers, and one that finds too little left does not run in this round. After a turn of waiting it comes
-before jobs that have run for a turn. What a gang asks for is divided evenly among its workers; two jobs that share
-their workers take what both ask for. Jobs that ask for nothing take nothing. A job that asks for parts goes where a
-rule says (`allocate.packing`), and does not move for the sake of packing. Of workers that teams have reserved
-(`reservations`), jobs of others take none. Where no job asks for any of this and nothing is reserved, this step is left
-out.
+machines and workers, and one that finds too little left does not run in this round, nor a gang whose workers would be
+on more nodes than it may span. After a turn of waiting it comes before jobs that have run for a turn. What a gang asks
+for is divided evenly among its workers; two jobs that share their workers take what both ask for. Jobs that ask for
+nothing take nothing. A job that asks for parts goes where a rule says (`allocate.packing`), and does not move for the
+sake of packing. Of workers that teams have reserved (`reservations`), jobs of others take none. Where no job asks for
+any of this and nothing is reserved, this step is left out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Fitting:
         self._room: list[IntArray] = []
         self._home: list[IntArray] = []  # what jobs hold that were not gone through yet
         self._mixes: dict[int, Mix] = {}
-        self._without: set[tuple[int, int, float, float, int]] = set()
+        self._without: set[tuple[int, int, float, float, int, int]] = set()
         for column in range(jobs.rates.shape[1]):
             left, holder = pool.room_of(column), pool.holder_of(column)
             there: IntArray = np.where(holder == GONE, 0, WHOLE)
@@ -70,7 +70,9 @@ class Fitting:
     @staticmethod
     def is_needed(jobs: JobTable, pool: WorkerPool) -> bool:
         """Whether anything is asked for that machines, or single workers, could have too little of."""
-        return bool((jobs.part < WHOLE).any()) or (bool(pool.machines) and bool(jobs.cpus.any() or jobs.memory.any()))
+        asks = bool(pool.machines) and bool(jobs.cpus.any() or jobs.memory.any())
+        spans = pool.has_nodes and bool(((jobs.nodes > 0) & (jobs.nodes < jobs.scale)).any())
+        return asks or spans or bool((jobs.part < WHOLE).any())
 
     @classmethod
     def beside_all(cls, jobs: JobTable, pool: WorkerPool, kept: Kept | None = None, rule: Rule = "fgd") -> Fitting:
@@ -99,7 +101,7 @@ class Fitting:
         """Whether a job could start on a type, beside all that was given room."""
         jobs = self._jobs
         asked = int(jobs.scale[member]), int(jobs.part[member]), float(jobs.cpus[member]), float(jobs.memory[member])
-        alike = (*asked, column)
+        alike = (*asked, int(jobs.nodes[member]), column)
         if self._kept is None and alike in self._without:
             return False
         found = self._found(Unit((member,), column, stays=False)) is not None
@@ -138,8 +140,14 @@ class Fitting:
         for room in (self._room[column] - self._home[column], self._room[column]):
             roomy = self._with_room(unit, room >= part)
             if np.count_nonzero(roomy) >= size:
-                return self._picked(unit, np.where(roomy, room, 0))
+                found = self._picked(unit, np.where(roomy, room, 0))
+                if self._pool.nodes_of(column, found) <= self._most_nodes(unit):
+                    return found
         return None
+
+    def _most_nodes(self, unit: Unit) -> float:
+        """How many nodes all members of a unit may span."""
+        return min((float(most) for most in self._jobs.nodes[list(unit.members)] if most), default=np.inf)
 
     def _picked(self, unit: Unit, room: IntArray) -> tuple[int, ...]:
         """The workers that a unit gets of those that have room for it, which are enough."""
@@ -147,20 +155,16 @@ class Fitting:
         size, part = int(self._jobs.scale[first]), int(self._jobs.part[first])
         if part == WHOLE and not (self._jobs.part < WHOLE).any():
             return self._pool.pick(column, np.where(room == WHOLE, FREE, GONE), size)
-        nodes = self._pool.nodes_of(column)
-        packer = Packer(
-            Nodes(nodes, np.zeros_like(nodes), np.full(len(nodes), np.inf), np.full(len(nodes), np.inf)),
-            self._mix_on(column),
-            self._rule,
-            room,
-        )
-        found = packer.find(Request(size, part))
+        order, sizes = self._pool.by_node(column)
+        endless = np.full(len(sizes), np.inf)
+        nodes = Nodes(sizes, np.zeros_like(sizes), endless, endless)
+        found = Packer(nodes, self._mix_on(column), self._rule, room[order]).find(Request(size, part))
         if found:
-            return found
+            return tuple(sorted(order[list(found)].tolist()))
         if part == WHOLE:  # no node has room for the whole gang
             return self._pool.pick(column, np.where(room == WHOLE, FREE, GONE), size)
-        order = np.lexsort((np.arange(len(room)), room))
-        return tuple(sorted(order[room[order] >= part][:size].tolist()))
+        fullest = np.lexsort((np.arange(len(room)), room))
+        return tuple(sorted(fullest[room[fullest] >= part][:size].tolist()))
 
     def _mix_on(self, column: int) -> Mix:
         """What the jobs that are here ask for of a type."""

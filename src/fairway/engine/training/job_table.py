@@ -47,12 +47,12 @@ class JobTable:
     `kind` numbers the jobs that share alike, `group` the classes whose arrivals are learned. `fixed` jobs are not
     stopped; `bound` ones would begin from zero elsewhere. Jobs of a higher `priority` come first, and before jobs that
     run if `preempts` is set. Rates are `known` (1) or guessed (0), by type. `cpus` and `memory` (bytes) are what
-    it asks for of its machines, in all; since `changed` it has run, or waited, without a break. Of each of its workers
-    it asks for a `part`, in thousandths.
+    it asks for of its machines, in all, and `nodes` how many of them it spans at most (0: no matter how many); since
+    `changed` it has run, or waited, without a break. Of each of its workers it asks for a `part`, in thousandths.
     """
 
-    number, scale, on, beside, charged, lease, team, kind, group, fixed, bound, priority, preempts, part = (
-        _Ints() for _ in range(14)
+    number, scale, on, beside, charged, lease, team, kind, group, fixed, bound, priority, preempts, nodes, part = (
+        _Ints() for _ in range(15)
     )
     weight, left, done, since, rate, arrival, deadline, isolated, pooled, cpus, memory, changed = (
         _Floats() for _ in range(12)
@@ -61,7 +61,7 @@ class JobTable:
 
     def __init__(self, types: int) -> None:
         integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "group", "fixed", "bound",
-                    "priority", "preempts", "part")  # fmt: skip
+                    "priority", "preempts", "nodes", "part")  # fmt: skip
         floats = ("weight", "left", "done", "since", "rate", "arrival", "deadline", "isolated", "pooled", "cpus",
                   "memory", "changed")  # fmt: skip
         by_type = ("rates", "spread", "shares", "owed", "known")
@@ -104,6 +104,7 @@ class JobTable:
         memory: float = 0.0,
         priority: int = 0,
         preempts: bool = True,
+        nodes: int = 0,
         part: int = WHOLE,
     ) -> None:
         """Append a job that waits."""
@@ -112,8 +113,8 @@ class JobTable:
             self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
         # In the order of the columns; one assignment is many times as fast as one for each.
         self.rows[size] = (
-            self._next, scale, NONE, NONE, NONE, NONE, team, kind, group, fixed, bound, priority, preempts, part,
-            weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0, cpus, memory, time,
+            self._next, scale, NONE, NONE, NONE, NONE, team, kind, group, fixed, bound, priority, preempts,
+            nodes, part, weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0, cpus, memory, time,
             rates, spread, 0.0, 0.0, known,
         )  # fmt: skip
         self.ids.append(job)

@@ -161,14 +161,20 @@ def _jobs_without_room(engine: TrainingEngine, positions: Sequence[int]) -> Iter
             continue
         enough = [column for column in able if pool.room[column] >= scale * part]
         if enough and not any(fitting.has_room(position, column) for column in enough):
-            if not any(np.count_nonzero(pool.room_of(column) >= part) >= scale for column in enough):
+            in_pieces = not any(np.count_nonzero(pool.room_of(column) >= part) >= scale for column in enough)
+            if in_pieces:
                 yield position, Reason("NotEnoughWorkers", _in_pieces(engine, position, enough))
-                continue
-            asked = resources_in_words(float(jobs.cpus[position]), float(jobs.memory[position]))
-            yield position, Reason("NotEnoughResources", _short_of(asked))
+            else:
+                yield position, Reason("NotEnoughResources", _short_of(engine, position))
 
 
-def _short_of(asked: str) -> str:
+def _short_of(engine: TrainingEngine, position: int) -> str:
+    cpus, memory = float(engine.jobs.cpus[position]), float(engine.jobs.memory[position])
+    if not (cpus or memory):
+        nodes, scale = int(engine.jobs.nodes[position]), int(engine.jobs.scale[position])
+        where = "on one node" if nodes == 1 else f"on at most {nodes} nodes"
+        return f"it asks for {scale} workers of one type {where}; so many are idle, but on more nodes"
+    asked = resources_in_words(cpus, memory)
     return f"it asks for {asked}, and no machine with enough idle workers has so much left beside what runs there"
 
 

@@ -61,9 +61,12 @@ class WorkerPool:
             self.join(column, cluster.workers[name])
             if name in cluster.machine_of:
                 self._machine[column] = np.array(cluster.machine_of[name], dtype=np.int64)
+                if self._sizes[column] is None:
+                    self._node[column] = _nodes_of(self._machine[column])
+        self.has_nodes = any(len(np.unique(nodes)) > 1 for nodes in self._node)
 
     def join(self, column: int, count: int) -> None:
-        """Add workers of a type; on a type whose nodes have a size, they fill new nodes."""
+        """Add workers of a type; on a type whose nodes have a size, they fill new nodes, and otherwise the first."""
         before, size = self._node[column], self._sizes[column]
         first = int(before.max(initial=-1)) + 1
         nodes = np.zeros(count, dtype=np.int64) if size is None else first + np.arange(count) // size
@@ -102,10 +105,12 @@ class WorkerPool:
             room[list(self._leaving[column])] = 0
         return room
 
-    def nodes_of(self, column: int) -> IntArray:
-        """How many workers each node of a type has, in order; where nodes have no size, each is taken for one."""
+    def by_node(self, column: int) -> tuple[IntArray, IntArray]:
+        """The workers of a type, node after node, and how many each node has; one each where all are one node."""
         node = self._node[column]
-        return np.ones(len(node), dtype=np.int64) if self._sizes[column] is None else np.bincount(node)
+        if not node.any():
+            return np.arange(len(node)), np.ones(len(node), dtype=np.int64)
+        return np.argsort(node, kind="stable"), np.bincount(node)
 
     def pick(self, column: int, holder: IntArray, count: int) -> tuple[int, ...]:
         """The workers that a gang would get if only these were free; they must be enough. Nothing is changed."""
@@ -266,7 +271,22 @@ class WorkerPool:
 
     def spans_nodes(self, column: int, workers: tuple[int, ...]) -> bool:
         """Whether these workers sit on more than one node."""
-        return len(np.unique(self._node[column][list(workers)])) > 1
+        return self.nodes_of(column, workers) > 1
+
+    def nodes_of(self, column: int, workers: tuple[int, ...]) -> int:
+        """On how many nodes these workers sit."""
+        return len(np.unique(self._node[column][list(workers)]))
+
+
+def _nodes_of(machines: IntArray) -> IntArray:
+    """The nodes of workers whose machines are known: these machines; each worker of no known machine is a node."""
+    nodes = machines.copy()
+    unknown = np.flatnonzero(machines == UNCOUNTED)
+    if len(unknown) == len(machines):
+        return np.zeros(len(machines), dtype=np.int64)
+    nodes[unknown] = machines.max() + 1 + np.arange(len(unknown))
+    found: IntArray = np.unique(nodes, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return found
 
 
 @njit(cache=True)

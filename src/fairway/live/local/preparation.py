@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.answers import Refusal, RefusedError
@@ -55,7 +56,7 @@ class RunPreparation:
         cpus = self._cpus_of(command, accelerators)
         user = None if program.user is None else _user_named(program.user)
         checkpoints = Path(program.checkpoint_directory or self.directory / "checkpoints" / job).absolute()
-        logs = [log_path(self.directory, job, rank) for rank in range(len(accelerators))]
+        logs = [log_path(self.directory, job, rank) for rank in command.ranks]
         needed = {"log directory": logs[0].parent}
         if user is None or program.checkpoint_directory is None:  # what a user names, only that user makes
             needed["checkpoint directory"] = checkpoints
@@ -78,6 +79,7 @@ class RunPreparation:
             expires=command.expires,
             accepted=now,
             part=command.part,
+            share=command.share,
         )
         files = self.files_of(run)
         order = RunOrder(
@@ -91,12 +93,12 @@ class RunPreparation:
             environment=common_environment(
                 command,
                 self.outside if user is None else user.environment(self.outside),
-                master=(_LOOPBACK, _free_port()),
+                master=_master_of(command),
                 run_directory=files.channel.directory,
                 checkpoint_directory=checkpoints,
                 emulated=run.emulated,
             ),
-            ranks=rank_environments(accelerators, command.part),
+            ranks=rank_environments(accelerators, command.ranks, command.share),
             logs=[str(log) for log in logs],
             checkpoint_seconds=program.checkpoint_seconds,
             grace_seconds=program.grace_seconds,
@@ -112,6 +114,7 @@ class RunPreparation:
             environments=None if program.requirements is None else str(self._environments(user)),
             cpus=cpus,
             memory_bytes=program.memory_bytes,
+            agreement=_agreement_of(command),
         )
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         files.channel.directory.mkdir(mode=0o700, exist_ok=True)
@@ -125,8 +128,8 @@ class RunPreparation:
 
     def _cpus_of(self, command: StartRun, accelerators: Sequence[Accelerator]) -> float | None:
         """The CPUs that a run may use, all of its processes together; None for as many as there are."""
-        if command.program.cpus is None and command.part < 1 and accelerators[0].emulated and self.emulated_cpus:
-            return command.part * self.emulated_cpus * len(accelerators)
+        if command.program.cpus is None and command.share < 1 and accelerators[0].emulated and self.emulated_cpus:
+            return command.share * self.emulated_cpus * len(accelerators)
         return command.program.cpus
 
     def _environments(self, user: JobUser | None) -> Path:
@@ -149,7 +152,7 @@ class RunPreparation:
         """How fast each rank of an emulated run may go, on the wall clock."""
         if not run.emulated or steps_per_second is None:
             return None
-        return steps_per_second * self.time_scale / len(run.workers)
+        return steps_per_second * self.time_scale / (len(run.workers) if run.part is None else run.part.world_size)
 
 
 def _user_named(name: str) -> JobUser:
@@ -166,6 +169,20 @@ def _cannot_write(path: Path) -> str | None:
     except OSError as error:
         return f"{path}: {error.strerror or error}"
     return None if os.access(path, os.W_OK | os.X_OK) else f"{path}: no permission to write"
+
+
+def _master_of(command: StartRun) -> tuple[str, int]:
+    """Where the ranks of a gang meet."""
+    meet = command.meet
+    return (_LOOPBACK, _free_port()) if meet is None else (meet.address, meet.port)
+
+
+def _agreement_of(command: StartRun) -> dict[str, Any] | None:
+    """Of a gang on several nodes, the keeper of the first part brings the ranks to agree."""
+    part, meet = command.part, command.meet
+    if part is None or meet is None or part.node_rank:
+        return None
+    return {"address": meet.address, "port": meet.agreement_port, "secret": meet.secret, "ranks": part.world_size}
 
 
 def _free_port() -> int:

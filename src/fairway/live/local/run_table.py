@@ -127,7 +127,7 @@ class RunTable:
             raise InputError("start-run.expires: true given for a job that is not preemptible; its lease must not end")
         accelerators = placed(command, self._accelerators)
         for holder in self.state.holders(
-            command.lease, command.job, command.accelerator, command.workers, command.part
+            command.lease, command.job, command.accelerator, command.workers, command.share
         ):
             if holder.state not in {RunState.ENDING, RunState.WAITING}:
                 message = f"job '{holder.job}' runs under lease {holder.lease} and was not asked to end; end it first"
@@ -275,7 +275,7 @@ class RunTable:
         for run in [run for run in self.state.runs if run.active]:
             files = self._watch(run).files
             if run.state is RunState.WAITING or self._keepers.clear_up(files):
-                outcome = outcome_of(files, len(run.workers))
+                outcome = outcome_of(files, run.ranks)
                 lost = replace(outcome, kind=OutcomeKind.LOST, reason="all runs of its machine were given up")
                 self._conclude(run, lost if files.exit() is None else outcome)
         return not any(run.active for run in self.state.runs)
@@ -358,19 +358,19 @@ class RunTable:
         if ended is not None and not overdue:
             # A job of the same user can have written it; that the keeper and all processes are gone, it cannot.
             if not keepers.is_alive(watch.files) and self._containment.group_of(run.directory).kill():
-                self._conclude(run, outcome_of(watch.files, len(run.workers)))
+                self._conclude(run, outcome_of(watch.files, run.ranks))
         elif not alive or overdue:
             if not keepers.clear_up(watch.files):
                 _LOG.error("processes of run %s cannot be killed", run.directory)
                 return
-            self._conclude(run, outcome_of(watch.files, len(run.workers)))
+            self._conclude(run, outcome_of(watch.files, run.ranks))
 
     def _look_for_keeper(self, run: RunRecord, watch: RunWatch) -> None:
         """No keeper has claimed the run: set one on it, or conclude that it cannot start."""
         if watch.spawned is None or (isinstance(watch.spawned, Forked) and watch.spawned.lost):
             watch.spawned = self._keepers.start(watch.files)
         elif watch.spawned.poll() is not None and not self._keepers.has_keeper(watch.files):
-            self._conclude(run, outcome_of(watch.files, len(run.workers)))
+            self._conclude(run, outcome_of(watch.files, run.ranks))
 
     def _conclude(self, run: RunRecord, outcome: RunOutcome) -> None:
         outcome = outcome if outcome.ended is not None else replace(outcome, ended=self._clock.time())
@@ -397,7 +397,7 @@ class RunTable:
             for run in waiting
             if not any(
                 holder.state is not RunState.WAITING or holder.lease < run.lease
-                for holder in self.state.holders(run.lease, run.job, run.accelerator, run.workers, run.part)
+                for holder in self.state.holders(run.lease, run.job, run.accelerator, run.workers, run.share)
             )
         ]
 

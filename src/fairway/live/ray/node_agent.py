@@ -78,6 +78,13 @@ class NodeAgent:
             lines = said.decode(errors="replace").strip().splitlines()
             return None if launch.returncode == 0 else lines[-1] if lines else "the agent did not start"
 
+    async def ports(self) -> tuple[int, int]:
+        """Two ports of this node at which nothing listens."""
+        with socket.socket() as one, socket.socket() as other:
+            for probe in (one, other):
+                probe.bind(("", 0))
+            return one.getsockname()[1], other.getsockname()[1]
+
     async def wait_for_end(self) -> None:
         """Wait, but not for ever, until an agent that was told to end has let go of its directory."""
         for _ in range(int(_END_SECONDS / _LOOK_SECONDS)):

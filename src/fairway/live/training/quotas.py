@@ -24,7 +24,7 @@ TOTAL = ""
 
 def asked_of(spec: JobDescription) -> int:
     """What a job asks for, in thousandths of an accelerator."""
-    return round(spec.accelerators.workers * WHOLE)
+    return round(spec.workers * spec.accelerators.part * WHOLE)
 
 
 @dataclass(slots=True)
@@ -42,10 +42,7 @@ class Quotas:
             taken = self._taken.get((name, kind), 0)
             if taken + asked_of(spec) > most * WHOLE:
                 may = f"team '{name}' may have {most} {kind or 'accelerators'} at a time"
-                return (
-                    name,
-                    f"{may}, its jobs have {taken / WHOLE:g} and this one asks for {spec.accelerators.workers:g}",
-                )
+                return name, f"{may}, its jobs have {taken / WHOLE:g} and this one asks for {asked_of(spec) / WHOLE:g}"
         return None
 
     def teams_of(self, team: str | None) -> Iterator[str]:
@@ -71,8 +68,8 @@ class Quotas:
         for name, kind, most in self._limits(spec, team):
             if asked_of(spec) > most * WHOLE:
                 raise InputError(
-                    f"resources.accelerators: {spec.accelerators.workers:g} asked for, but team '{name}' may have "
-                    f"{most} {kind or 'accelerators'} at a time; ask for fewer, or for another type"
+                    f"resources.accelerators: {asked_of(spec) / WHOLE:g} asked for, but team '{name}' may have {most} "
+                    f"{kind or 'accelerators'} at a time; ask for fewer, or for another type"
                 )
 
     def _limits(self, spec: JobDescription, team: str | None) -> Iterator[tuple[str, str, int]]:

@@ -42,6 +42,12 @@ class Run(NamedTuple):
     batch: BatchArrived | None = None
 
 
+class Stop(NamedTuple):
+    """Run what `Run` asked for no further; what was done of it is lost."""
+
+    run: int
+
+
 Why: TypeAlias = Literal["task", "job", "ahead"]
 """Why a model is copied: a task has its turn, a job waits for it at the engine that plans, or ahead of both."""
 
@@ -107,4 +113,4 @@ class Restarted(NamedTuple):
     key: int
 
 
-Command: TypeAlias = Run | Load | Evict | Send | PublishLoad | PublishModels | Reply | Refuse | Restarted
+Command: TypeAlias = Run | Stop | Load | Evict | Send | PublishLoad | PublishModels | Reply | Refuse | Restarted

@@ -110,6 +110,17 @@ class BatchArrived(NamedTuple):
         return f"batch {self.number}"
 
 
+class BatchStopped(NamedTuple):
+    """From the engine that plans: another batch has the place of this one, which is run no further."""
+
+    number: int
+
+    @property
+    def cause(self) -> str:
+        """The batch."""
+        return f"batch {self.number}"
+
+
 class BatchDone(NamedTuple):
     """To the engine that plans: a batch has ended, after its stage ran for so many seconds.
 
@@ -385,6 +396,7 @@ Event: TypeAlias = (
     | InputsArrived
     | BatchArrived
     | BatchDone
+    | BatchStopped
     | TaskDone
     | ModelLoaded
     | ModelFailed
