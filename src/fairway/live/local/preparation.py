@@ -21,6 +21,7 @@ from fairway.live.backend.environment import common_environment, rank_environmen
 from fairway.live.backend.status import RunState
 from fairway.live.local.agent_state import RunRecord
 from fairway.live.local.containment import Containment
+from fairway.live.local.gpu_parts import GpuParts
 from fairway.live.local.job_user import JobUser
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles, RunOrder
@@ -40,6 +41,7 @@ class RunPreparation:
     time_scale: float = 1.0
     containment: Containment = field(default_factory=Containment)
     emulated_cpus: float | None = None
+    gpu_parts: GpuParts = field(default_factory=GpuParts)
 
     def make_directories(self) -> None:
         """Have room for runs, their channels, logs and checkpoints, for the owner only."""
@@ -98,7 +100,14 @@ class RunPreparation:
                 checkpoint_directory=checkpoints,
                 emulated=run.emulated,
             ),
-            ranks=rank_environments(accelerators, command.ranks, command.share),
+            ranks=[
+                {**environment, **held}
+                for environment, held in zip(
+                    rank_environments(accelerators, command.ranks, command.share),
+                    self.gpu_parts.environments(accelerators, command.share),
+                    strict=True,
+                )
+            ],
             logs=[str(log) for log in logs],
             checkpoint_seconds=program.checkpoint_seconds,
             grace_seconds=program.grace_seconds,
