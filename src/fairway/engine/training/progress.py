@@ -13,7 +13,7 @@ def advance(
     done: FloatArray,
     since: FloatArray,
     rate: FloatArray,
-    scale: IntArray,
+    scale: FloatArray,
     pooled: FloatArray,
     isolated: FloatArray,
     workers: int,
