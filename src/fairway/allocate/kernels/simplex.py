@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import FloatArray, IntArray
 from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.surplus import MOST
+from fairway.compiled import FloatTable, compiled, compiled_within
 
 MOST_ROWS = 72
 """Rows up to which it pays to keep the inverse of the basis whole."""
@@ -83,7 +83,7 @@ def raise_and_spend(classes: Classes, demand: FloatArray, *, spends: bool) -> Ra
     return Raised(level, max(level, bound), alone, shared, dual[:types])
 
 
-@njit(cache=True, nogil=True)
+@compiled(releases_gil=True)
 def _solve(
     first: IntArray, second: IntArray, column_type: IntArray, scale: FloatArray, rate_first: FloatArray,
     rate_second: FloatArray, spends: bool, least: FloatArray, capacity: FloatArray, members: FloatArray,
@@ -98,7 +98,7 @@ def _solve(
     basis = np.arange(columns + 1, total)
     inside = np.full(total, -1)
     inside[basis] = np.arange(rows)
-    inverse: FloatArray = np.eye(rows)
+    inverse: FloatTable = np.eye(rows)
     have = limits.copy()
     allowed = np.ones(total, np.bool_)
     cost, reduced = np.zeros(total), np.zeros(total)
@@ -211,17 +211,17 @@ def _solve(
     return True, answer, np.maximum(proof, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@compiled_within(releases_gil=True)
 def _worth(rising: float, members: float, level: float, least: float) -> float:
     """What a unit of rate counts: one over what the level asks for, nothing where it asks for nothing."""
     return 1.0 / max(rising / members * level, least, 1e-300) if rising > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled_within(releases_gil=True)
 def _basis_matrix(
     basis: IntArray, first: IntArray, second: IntArray, column_type: IntArray, scale: FloatArray,
     rate_first: FloatArray, rate_second: FloatArray, rising: FloatArray, types: int, size: int,
-) -> FloatArray:  # fmt: skip
+) -> FloatTable:  # fmt: skip
     rows = len(basis)
     matrix = np.zeros((rows, rows))
     for row in range(rows):
@@ -229,7 +229,7 @@ def _basis_matrix(
     return matrix.T.copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled_within(releases_gil=True)
 def _fill(
     entries: FloatArray, k: int, first: IntArray, second: IntArray, column_type: IntArray, scale: FloatArray,
     rate_first: FloatArray, rate_second: FloatArray, rising: FloatArray, types: int, size: int,
@@ -250,8 +250,8 @@ def _fill(
         entries[k - columns - 1] = 1.0
 
 
-@njit(cache=True, nogil=True)
-def _times(matrix: FloatArray, vector: FloatArray, result: FloatArray) -> None:
+@compiled_within(releases_gil=True)
+def _times(matrix: FloatTable, vector: FloatArray, result: FloatArray) -> None:
     for row in range(len(vector)):
         total = 0.0
         for k in range(len(vector)):
@@ -259,8 +259,8 @@ def _times(matrix: FloatArray, vector: FloatArray, result: FloatArray) -> None:
         result[row] = total
 
 
-@njit(cache=True, nogil=True)
-def _invert(matrix: FloatArray) -> bool:
+@compiled_within(releases_gil=True)
+def _invert(matrix: FloatTable) -> bool:
     """Turn a matrix into its inverse, in place (Gauss and Jordan, largest pivots first); False if it has none."""
     size = len(matrix)
     taken = np.empty(size, np.int64)

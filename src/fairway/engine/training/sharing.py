@@ -16,10 +16,10 @@ job is stopped, or a pair parted, only for more than a restart costs.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 from fairway.allocate.kernels.assignment import choose_jobs
+from fairway.compiled import FloatBlocks, FloatTable, compiled
 from fairway.engine.training.job_table import JobTable
 
 MOST_OWED = 12.0
@@ -35,8 +35,8 @@ _LEAST = 1e-6
 """The part of its fastest rate that a job counts as due at least, so that what is left over is of use to it."""
 
 
-@njit(cache=True)
-def account_work(seconds: float, due: FloatArray, rate: FloatArray, owed: FloatArray, most: float) -> None:
+@compiled()
+def account_work(seconds: float, due: FloatArray, rate: FloatArray, owed: FloatTable, most: float) -> None:
     """Let time pass: every job is owed its due rate, and is given the rate at which it runs.
 
     What it is owed, in seconds at its due rate, stands in the first column.
@@ -51,21 +51,22 @@ def account_work(seconds: float, due: FloatArray, rate: FloatArray, owed: FloatA
 
 
 def serve(
-    jobs: JobTable, table: FloatArray, rates: FloatArray, stays: BoolArray, free: IntArray, ahead: FloatArray,
+    jobs: JobTable, table: FloatBlocks, rates: FloatArray, stays: BoolArray, free: IntArray, ahead: FloatArray,
     turn: float,
 ) -> tuple[IntArray, IntArray]:  # fmt: skip
     """The type of each job (-1: none) and the job beside it (-1: none); those that `stays` marks are left out.
 
-    `table` has the rates of every two kinds of jobs, `free` the workers that may be given away, and jobs come first by
-    so many seconds as they are `ahead`.
+    `table` has the rates of every two kinds of jobs, `free` what may be given away of the workers, in thousandths, and
+    jobs come first by so many seconds as they are `ahead`.
     """
     fastest = rates.max(axis=1, initial=0.0)
     due = np.maximum(jobs.due, _LEAST * fastest)
     counts = jobs.owed.sum(axis=1) + _BASE * turn + ahead
     value = np.divide(counts, due, out=np.zeros(len(jobs)), where=(fastest > 0) & ~stays)
-    rates = np.where(stays[:, None] | (jobs.scale[:, None] > free), 0.0, rates)
+    held = jobs.held
+    rates = np.where(stays[:, None] | (held[:, None] > free), 0.0, rates)
     to, mate, _ = choose_jobs(
-        value, rates, jobs.scale.copy(), jobs.kind.copy(), table, free.copy(), np.where(stays, -1, jobs.on),
+        value, rates, held, jobs.kind.copy(), table, free.copy(), np.where(stays, -1, jobs.on),
         jobs.partners(), _STAY,
     )  # fmt: skip
     return to, mate
