@@ -38,6 +38,8 @@ from fairway.sim.serving import ServingOptions, simulate_serving
 TARGET = "benchmarks._serving_live_in_time:read"
 PART = 0.95
 _TIMES_ALONE = 4.0
+_FEW, _MANY = 40, 150
+"""Requests of a trial."""
 
 
 @fairway.workflow(name="read-page")
@@ -82,11 +84,11 @@ class Trials:
 
 def in_time(settings: Settings) -> Iterator[Result]:
     """The rates, and the part in time live against simulated."""
-    requests = 40 if settings.quick else 150
+    requests = _FEW if settings.quick else _MANY
     say("measuring the stages and models of pages")
     with tempfile.TemporaryDirectory(prefix="fairway-") as directory:
         profile = Path(directory) / "profile.yaml"
-        profile.write_text(_measured(3 if settings.quick else 7))
+        profile.write_text(_measured(3 if settings.quick else 7, 4 if settings.quick else _DIFFERENT))
         scenario = parse_scenario(profile.read_bytes(), str(profile))
         deadline = _TIMES_ALONE * scenario.workflows[0].critical_path().seconds
         guess = capacity(scenario) / 2
@@ -128,10 +130,10 @@ def in_time(settings: Settings) -> Iterator[Result]:
         )  # fmt: skip
 
 
-def _measured(repeats: int) -> str:
-    """A profile with the times of batches."""
+def _measured(repeats: int, pages: int) -> str:
+    """A profile with the times of batches, on so many pages."""
     profiler = Profiler(TARGET, ProfileOptions(batches=(1, 2, 4), repeats=repeats, at_once=WORKERS))
-    found = profiler.measure({"read-page": [{"image": Page.page(seed).image} for seed in range(_DIFFERENT)]})
+    found = profiler.measure({"read-page": [{"image": Page.page(seed).image} for seed in range(pages)]})
     memory = 2 * sum(model.bytes for model in found.models.values())
     return profile_text(found.document(workers=WORKERS, memory_bytes=memory), "Measured for a benchmark.")
 
