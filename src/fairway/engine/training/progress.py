@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.arrays import FloatArray
 from fairway.compiled import compiled
 
 
