@@ -16,9 +16,9 @@ A gang goes to one node. Units are thousandths of an accelerator.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.compiled import compiled, compiled_within
 
 _WHOLE = 1000
 _SAME = 1e-7
@@ -27,7 +27,7 @@ _SAME = 1e-7
 _NOWHERE = np.inf
 
 
-@njit(cache=True)
+@compiled()
 def fragments(
     room: IntArray, first: int, last: int, kind: int, cpus: float, memory: float,
     counts: IntArray, parts: IntArray, asked_cpus: FloatArray, asked_memory: FloatArray, kinds: IntArray,
@@ -57,7 +57,7 @@ def fragments(
     return lost
 
 
-@njit(cache=True)
+@compiled()
 def judge(
     by_fragments: bool, version: IntArray, judged: IntArray,
     count: int, part: int, cpus: float, memory: float, accepted: int,
@@ -136,7 +136,7 @@ def judge(
             growth[node], fullness[node] = after - before, total
 
 
-@njit(cache=True)
+@compiled_within()
 def _count_fitting(
     room: IntArray, first: int, last: int, parts: IntArray, fitting: IntArray, useless: IntArray
 ) -> None:
@@ -150,7 +150,7 @@ def _count_fitting(
                 useless[one] += room[place]
 
 
-@njit(cache=True)
+@compiled_within()
 def _with_less(
     room: int, less: int, total: int, size: int, kind: int, cpus: float, memory: float, fitting: IntArray,
     useless: IntArray, counts: IntArray, parts: IntArray, asked_cpus: FloatArray, asked_memory: FloatArray,
@@ -178,7 +178,7 @@ def _with_less(
     return lost
 
 
-@njit(cache=True)
+@compiled()
 def fullest(room: IntArray, first: int, last: int, count: int, part: int) -> IntArray:
     """So many accelerators of a node with the least room that is enough for a part; there must be as many."""
     chosen = np.empty(count, np.int64)
@@ -194,7 +194,7 @@ def fullest(room: IntArray, first: int, last: int, count: int, part: int) -> Int
     return chosen
 
 
-@njit(cache=True)
+@compiled()
 def best_node(growth: FloatArray, fullness: FloatArray) -> int:
     """The node on which F_n(M) grows least; of those that are alike, the fullest; -1 if none can take the request."""
     best = -1
@@ -206,7 +206,7 @@ def best_node(growth: FloatArray, fullness: FloatArray) -> int:
     return best
 
 
-@njit(cache=True)
+@compiled_within()
 def _is_better(growth: float, fullness: float, than_growth: float, than_fullness: float) -> bool:
     if growth < than_growth - _SAME:
         return True

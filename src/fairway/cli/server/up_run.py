@@ -183,6 +183,7 @@ def _ready(controller: Controller, address: str, *, new_token: bool) -> None:
     emulated = " (emulated)" if controller.emulated else ""
     scale = f", time runs {settings.time_scale:g} times as fast" if settings.time_scale != 1 else ""
     typer.echo(f"Fairway answers at {address}")
+    typer.echo("dashboard: the same address in a browser; log in with a token")
     typer.echo(f"accelerators: {workers}{emulated}")
     typer.echo(f"policy: {settings.policy}, rounds of {span(settings.round_seconds)}{scale}")
     typer.echo(f"state: {controller.store.address}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from fairway.allocate.arrays import FloatArray
+from fairway.compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def advance(
     now: float,
     left: FloatArray,

@@ -13,11 +13,11 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import IntArray
 from fairway.allocate.packing.requests import WHOLE
 from fairway.cluster import UNCOUNTED, Cluster
+from fairway.compiled import compiled
 
 FREE = -1
 """Instead of the number of a lease: no lease holds the worker."""
@@ -289,7 +289,7 @@ def _nodes_of(machines: IntArray) -> IntArray:
     return found
 
 
-@njit(cache=True)
+@compiled()
 def _take(holder: IntArray, node: IntArray, count: int, lease: int) -> tuple[IntArray, bool]:
     nodes = node.max() + 1
     room = np.zeros(nodes, np.int64)
