@@ -78,7 +78,7 @@ export function Gantt({ rows, begin = 0, end, colour, text, tip, pick, label, he
       sheet.style.width = `${width}px`;
       sheet.style.height = `${tall}px`;
     }
-    const pen = sheet.getContext("2d")!;
+    const pen = sheet.getContext("2d", { alpha: false })!;
     const style = getComputedStyle(box);
     const [ink, faint, line, ground] = ["--ink", "--faint", "--line", "--card"].map((name) => style.getPropertyValue(name).trim());
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);

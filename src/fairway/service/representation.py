@@ -57,6 +57,7 @@ class JobForm(_Form):
     checkpoint_steps_left: float | None
     accelerators: str = Field(description="What it asks for, as in '[a100, v100]:2'.")
     count: int = Field(description="How many workers it asks for.")
+    part: float = Field(1.0, description="How much of the worker it asks for, where it is less than a whole one.")
     accelerator: str | None = Field(description="The type that it runs on.")
     emulated: bool
     cancel_requested_at: float | None
@@ -91,6 +92,7 @@ class LeaseForm(_Form):
     extended_at: float | None
     ended_at: float | None
     reason: str | None
+    part: float = Field(1.0, description="How much of each of the workers; 1 for whole ones.")
 
 
 class RateForm(_Form):
@@ -278,6 +280,7 @@ def _surroundings(request: AcceleratorRequest, where: Whereabouts | None, terms:
         "steps_per_second": None if rate is None else rate * terms.time_scale,
         "accelerators": str(request),
         "count": request.count,
+        "part": request.part,
         "accelerator": where.accelerator if where else None,
         "emulated": terms.emulated,
     }
