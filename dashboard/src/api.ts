@@ -85,8 +85,8 @@ export interface ServerEvent {
 }
 
 /** Server-sent events, read by fetch since EventSource cannot send the key. Ends when the server ends it. */
-export async function* events(path: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-  const answer = await ask(path, { signal });
+export async function* events(path: string, signal: AbortSignal, options: RequestInit = {}): AsyncGenerator<ServerEvent> {
+  const answer = await ask(path, { ...options, signal });
   const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {

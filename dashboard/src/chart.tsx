@@ -3,7 +3,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { clock, digits, unitOf } from "./format";
+import { onTheme } from "./colours";
+import { clock, digits, mark, unitOf } from "./format";
 
 export interface Line {
   name: string;
@@ -46,18 +47,18 @@ export function Chart({ time, lines, label, height = 200, unit = "", beginsAt = 
           height,
           scales: { x: { time: beginsAt !== null }, y: { range: (_, low, high) => [Math.min(low ?? 0, 0), most ?? Math.max((high ?? 1) * 1.05, 1e-9)] } },
           axes: [
-            { ...axis, space: 70, ...(beginsAt === null ? { values: (_: uPlot, marks: number[]) => marks.map((mark) => `${+mark.toPrecision(10)} ${word}`) } : {}) },
+            { ...axis, space: 80, ...(beginsAt !== null ? { values: (_: uPlot, marks: number[]) => marks.map((at) => mark(at, marks.length > 1 ? marks[1] - marks[0] : 1)) } : {}), ...(beginsAt === null ? { values: (_: uPlot, marks: number[]) => marks.map((mark) => `${+mark.toPrecision(10)} ${word}`) } : {}) },
             { ...axis, size: 58, values: (_: uPlot, marks: number[]) => marks.map((mark) => said(mark)) },
           ],
           series: [
             { label: "at", value: (_: uPlot, at: number | null) => (at === null ? "–" : beginsAt === null ? `${digits(at)} ${word}` : clock(at)) },
             ...lines.map((one) => ({
               label: one.name,
-              stroke: one.colour,
+              stroke: onTheme(one.colour, style),
               width: 1.6,
               dash: one.dash,
               points: { show: false },
-              fill: one.fill ? `${one.colour}30` : undefined,
+              fill: one.fill ? `${onTheme(one.colour, style)}2c` : undefined,
               value: (_: uPlot, value: number | null) => said(value),
             })),
           ],

@@ -48,6 +48,26 @@ export function unitOf(seconds: number): [string, number] {
   return ["d", 86400];
 }
 
+/** A moment on the clock, as short as marks of an axis that are so many seconds apart allow. */
+export function mark(epoch: number, apart: number): string {
+  const date = new Date(epoch * 1000);
+  if (apart >= 86400) return date.toLocaleDateString("en-CA");
+  const time = date.toLocaleTimeString("en-GB");
+  if (apart < 60) return time;
+  return date.getHours() === 0 && date.getMinutes() === 0 ? date.toLocaleDateString("en-CA") : time.slice(0, 5);
+}
+
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000];
+
+/** Round moments on the clock between two others, and how far they are apart; local midnight counts as round. */
+export function moments(from: number, to: number, most: number): [number[], number] {
+  const step = STEPS.find((each) => each >= (to - from) / most) ?? 31536000;
+  const zone = new Date(from * 1000).getTimezoneOffset() * 60;
+  const found: number[] = [];
+  for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) found.push(at);
+  return [found, step];
+}
+
 export function plural(count: number, noun: string): string {
   return `${digits(count)} ${noun}${count === 1 ? "" : "s"}`;
 }

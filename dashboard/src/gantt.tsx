@@ -1,7 +1,7 @@
 // A timeline of many rows on one canvas: only what is in sight is drawn, so that a thousand workers scroll as smoothly as ten.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { span, unitOf } from "./format";
+import { mark as clockMark, moments, span, unitOf } from "./format";
 
 export interface GanttRow {
   label: string;
@@ -23,7 +23,8 @@ interface Props {
   pick?: (id: number) => void;
   label: string;
   height?: number;
-  clock?: (seconds: number) => string;
+  /** When the run began, where it has a clock. */
+  beginsAt?: number | null;
 }
 
 const ROW = 18;
@@ -43,7 +44,7 @@ function firstAfter(ends: number[], moment: number): number {
   return low;
 }
 
-export function Gantt({ rows, begin = 0, end, colour, text, tip, pick, label, height = 520, clock }: Props) {
+export function Gantt({ rows, begin = 0, end, colour, text, tip, pick, label, height = 520, beginsAt = null }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [range, setRange] = useState<[number, number] | null>(null);
@@ -77,7 +78,7 @@ export function Gantt({ rows, begin = 0, end, colour, text, tip, pick, label, he
       sheet.style.width = `${width}px`;
       sheet.style.height = `${tall}px`;
     }
-    const pen = sheet.getContext("2d")!;
+    const pen = sheet.getContext("2d", { alpha: false })!;
     const style = getComputedStyle(box);
     const [ink, faint, line, ground] = ["--ink", "--faint", "--line", "--card"].map((name) => style.getPropertyValue(name).trim());
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -90,9 +91,14 @@ export function Gantt({ rows, begin = 0, end, colour, text, tip, pick, label, he
     const at = (moment: number) => LEFT + (moment - from) * scale;
     const top = box.scrollTop;
     const [unit, seconds] = unitOf(to - from);
-    const marks = ticks(from / seconds, to / seconds, Math.max(Math.floor((width - LEFT) / 110), 2));
+    const most = Math.max(Math.floor((width - LEFT) / 110), 2);
+    const onClock = beginsAt !== null && to - from >= 5;
+    const [hours, apart] = onClock ? moments(beginsAt + from, beginsAt + to, most) : [[], 1];
+    const marks: [number, string][] = onClock
+      ? hours.map((moment) => [moment - beginsAt, clockMark(moment, apart)])
+      : ticks(from / seconds, to / seconds, most).map((mark) => [mark * seconds, `${+mark.toPrecision(10)} ${unit}`]);
     pen.fillStyle = line;
-    for (const mark of marks) pen.fillRect(Math.round(at(mark * seconds)), AXIS, 1, tall);
+    for (const [moment] of marks) pen.fillRect(Math.round(at(moment)), AXIS, 1, tall);
     let k = firstAfter(tops, top) - 1;
     for (k = Math.max(k, 0); k < rows.length && tops[k] - top < tall; k++) {
       const row = rows[k];
@@ -129,9 +135,9 @@ export function Gantt({ rows, begin = 0, end, colour, text, tip, pick, label, he
     pen.fillRect(0, 0, width, AXIS);
     pen.fillStyle = faint;
     pen.textAlign = "center";
-    for (const mark of marks) {
-      const x = at(mark * seconds);
-      if (x >= LEFT - 1 && x < width - 20) pen.fillText(clock ? clock(mark * seconds) : `${+mark.toPrecision(10)} ${unit}`, x, AXIS / 2);
+    for (const [moment, words] of marks) {
+      const x = at(moment);
+      if (x >= LEFT - 1 && x < width - 20) pen.fillText(words, x, AXIS / 2);
     }
     pen.textAlign = "left";
     pen.fillStyle = line;

@@ -96,6 +96,7 @@ function App() {
       {state.server === null && state.name && state.run && <p class="banner plain-banner"><strong>{state.name}</strong> {state.saved?.origin.kind ?? "saved"}: {state.run.label}</p>}
       {!logged && <Login />}
       <main id="main" tabIndex={-1} aria-label={named}>
+        {shows && path.length < 2 && <h1 class="hidden">{named}</h1>}
         {shows ? <View path={path} /> : logged && <Nothing />}
       </main>
     </div>

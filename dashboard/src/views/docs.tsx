@@ -34,7 +34,7 @@ export function Docs() {
   return (
     <>
       <Card title={`REST API of ${found.info.title}`} note={<><a href="openapi.json">openapi.json</a>, as this server says it.</>}>
-        <p class="lines">{found.info.description}</p>
+        <Words text={found.info.description} />
         <div class="filters"><label>Search <input type="search" value={only} onInput={(event) => setOnly(event.currentTarget.value)} /></label></div>
       </Card>
       {shown.map(({ path, method, operation }) => <Route key={method + path} path={path} method={method} operation={operation} schemas={found.components.schemas} />)}
@@ -74,7 +74,7 @@ function Route({ path, method, operation, schemas }: { path: string; method: str
   return (
     <details class="card route">
       <summary><span class={`method ${method}`}>{method.toUpperCase()}</span> <code>{path}</code> <span class="faint">{operation.summary}</span></summary>
-      <p class="lines">{operation.description}</p>
+      <Words text={operation.description} />
       {parameters.length > 0 && (
         <div class="parameters">
           {parameters.map((one) => (
@@ -98,6 +98,11 @@ function Route({ path, method, operation, schemas }: { path: string; method: str
       <p class="faint">{`Refuses with ${Object.keys(operation.responses).filter((status) => status >= "400").join(", ")}.`}</p>
     </details>
   );
+}
+
+/** Paragraphs, with what stands between backticks as code. */
+function Words({ text = "" }: { text?: string }) {
+  return <>{text.split("\n\n").map((paragraph) => <p key={paragraph}>{paragraph.split("`").map((part, k) => (k % 2 ? <code key={k}>{part}</code> : part))}</p>)}</>;
 }
 
 function Schema({ schema, schemas, name }: { schema: any; schemas: Record<string, any>; name: string }) {

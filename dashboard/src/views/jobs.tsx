@@ -102,7 +102,7 @@ export function JobPage({ run, state, id }: { run: TrainingRun; state: State; id
       <Card title="Where it ran" note="Leases by type: the right to run on some workers. A gap is a wait, or a preemption.">
         {rows.length ? (
           <Gantt
-            rows={rows} begin={jobs.submitted[k]} end={Math.max(until, jobs.submitted[k] + 1e-3)} label={`Leases of ${id}`} height={260}
+            rows={rows} begin={jobs.submitted[k]} end={Math.max(until, jobs.submitted[k] + 1e-3)} label={`Leases of ${id}`} height={260} beginsAt={run.begins_at}
             colour={(bar) => (bar < 0 ? (attempts.outcome[-1 - bar] === "failed" ? "#b32d2d" : "#5b6b7f") : colourOf(leases.type[bar]))}
             text={(bar) => (bar < 0 ? (attempts.outcome[-1 - bar] ?? "runs") : leases.workers[bar].join(", "))}
             tip={(bar) => (bar < 0
@@ -157,7 +157,8 @@ function LivePart({ id, live, changes }: { id: string; live: boolean; changes: s
         <Card title="Why it is where it is">
           <p><strong>{why.code}</strong> {why.reason}</p>
           {why.position !== null && why.position !== undefined && <p>{`Place ${why.position} of ${why.waiting} that wait.`}</p>}
-          {why.prediction?.start_at && <p>{`Expected to start at ${moment(why.prediction.start_at, 0)} (${why.prediction.basis}).`}</p>}
+          {why.state === "running" && why.prediction?.finish_at && <p>{`Expected to finish at ${moment(why.prediction.finish_at, 0)} (${why.prediction.basis}).`}</p>}
+          {why.state === "queued" && why.prediction?.start_at && <p>{`Expected to start at ${moment(why.prediction.start_at, 0)} (${why.prediction.basis}).`}</p>}
           {why.smallest_change && <p>The smallest change that would start it: <strong>{why.smallest_change}</strong></p>}
           {(why.ahead ?? []).length > 0 && (
             <Table

@@ -47,7 +47,7 @@ export function TrainingWorkers({ run, state }: { run: TrainingRun; state: State
         </div>
         {run.leases.job.length ? (
           <Gantt
-            rows={rows} end={run.end} label="Jobs on workers over time" height={640}
+            rows={rows} end={run.end} beginsAt={run.begins_at} label="Jobs on workers over time" height={640}
             colour={(k) => colours[k]} text={name}
             tip={(k, row) => [
               `${name(k)} on ${row.label}`,

@@ -135,7 +135,7 @@ export function Requests({ run }: { run: ServingRun }) {
   );
 }
 
-const PARTS = ["waits in a queue", "waits for its model", "fetches its inputs", "runs"];
+const PARTS = ["waits for inputs and its turn", "waits for its model", "fetches its inputs", "runs"];
 const COLOURS = ["#8a6100", "#b32d2d", "#6b5bb5", "#1e6fb0"];
 
 /** One request as a waterfall: for each stage, when it waited in a queue, for its model and for its inputs, and when it ran. */

@@ -322,10 +322,12 @@ class World:
         if target == OUTSIDE:
             self.at(max(due, self.now), target, TimePassed(), LATE)
         else:
-            self.at(max(due, self.now), WORLD, partial(self._wake, target), LATE)
+            self.at(max(due, self.now), WORLD, partial(self._wake, target, due), LATE)
 
-    def _wake(self, worker: int) -> None:
+    def _wake(self, worker: int, due: float) -> None:
         """An engine wanted to look again at this time, and perhaps still does."""
+        if due != self._dues[worker]:
+            return  # it wanted to look sooner meanwhile, and what it wanted then is on the heap
         self._dues[worker] = math.inf
         engine = self.engines[worker]
         if engine is None:

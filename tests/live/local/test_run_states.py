@@ -13,11 +13,13 @@ import pytest
 from fairway.live import durable_file
 from fairway.live.backend.commands import (
     EndRun,
+    ForgetRun,
     RetireJob,
+    StartRun,
 )
 from fairway.live.backend.status import OutcomeKind, RunState
 from fairway.live.local.run_files import RunExit
-from tests.live.local.standing_machine import StandingMachine
+from tests.live.local.standing_machine import PROGRAM, StandingMachine
 
 
 @pytest.fixture
@@ -233,3 +235,61 @@ def test_the_status_names_what_there_is(machine: StandingMachine) -> None:
     )  # fmt: skip
     assert run.accepted == machine.wall - 0.25
     assert machine.table.status().last_lease == 2
+
+
+def test_a_run_that_waits_is_known_to_the_agent_that_comes_back(machine: StandingMachine) -> None:
+    first = machine.run(1, 0)
+    machine.table.carry_out(EndRun(1, "a"))
+    machine.pass_time(5.0)
+    machine.start(2, 0, job="b")
+    machine.agent()
+    assert machine.status(2, "b").state is RunState.WAITING
+    machine.end(first)
+    machine.pass_time(0.25)
+    assert machine.status(2, "b").state is RunState.STARTING
+
+
+def test_that_a_run_was_to_end_is_written_down_within_a_second(machine: StandingMachine) -> None:
+    machine.run(1, 0)
+    machine.pass_time(5.0)
+    machine.table.carry_out(EndRun(1, "a"))
+    machine.pass_time(1.0)
+    machine.agent()
+    assert machine.status(1).state is RunState.ENDING
+
+
+def test_that_a_run_is_forgotten_and_its_job_retired_is_written_down_within_a_second(machine: StandingMachine) -> None:
+    machine.end(machine.run(1, 0))
+    machine.pass_time(5.0)
+    machine.table.carry_out(ForgetRun(1, "a"))
+    machine.pass_time(1.0)
+    machine.agent()
+    assert (machine.table.status().runs, machine.table.status().former) == ((), ("a",))
+    machine.pass_time(5.0)
+    machine.table.carry_out(RetireJob("a"))
+    machine.pass_time(1.0)
+    machine.agent()
+    assert machine.table.status().former == ()
+
+
+def test_a_keeper_that_has_ended_is_waited_for_so_that_no_zombie_stays(machine: StandingMachine) -> None:
+    machine.end(machine.run(1, 0))
+    machine.pass_time(0.25)
+    keeper = machine.keepers.spawned["1-a"]
+    before = keeper.polled
+    machine.pass_time(0.25)
+    machine.pass_time(0.25)
+    assert keeper.polled == before + 2
+    keeper.code = 0
+    machine.pass_time(0.25)
+    machine.pass_time(0.25)
+    assert keeper.polled == before + 3, "once it is gone there is nothing to wait for"
+
+
+def test_a_job_that_has_finished_is_not_started_again_by_one_who_has_not_heard_of_it(machine: StandingMachine) -> None:
+    machine.end(machine.run(1, 0))
+    machine.pass_time(0.25)
+    answer = machine.table.carry_out(StartRun(2, "a", PROGRAM, "v100", (0,)))
+    assert answer.run is not None
+    assert answer.run.state is RunState.ENDED
+    assert machine.keepers.started == ["1-a"]

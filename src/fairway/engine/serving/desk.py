@@ -36,8 +36,9 @@ from fairway.engine.serving.batch_choice import BatchChoice, Chosen, Missing
 from fairway.engine.serving.fleet_planning import FleetPlanning
 from fairway.engine.serving.messages import (
     FAILED,
-    HOPELESS,
+    IMPOSSIBLE,
     LATE,
+    SHED,
     BatchArrived,
     BatchDone,
     BatchStopped,
@@ -51,6 +52,7 @@ from fairway.engine.serving.messages import (
 )
 from fairway.engine.serving.stage_queues import QueuedRequest, StageQueue, StageQueues
 from fairway.engine.serving.started import Started, running_at, together
+from fairway.engine.serving.station import SHED_REASON
 from fairway.engine.serving.warming import Warming
 from fairway.made import made
 from fairway.place.batch import NOWHERE
@@ -162,7 +164,9 @@ class Desk:
             least = self._least_seconds(number)
             if now + least > expires:
                 left = max(expires - now, 0.0)
-                engine.out.append(Refuse(key, f"it would take {least:.3g} s at least, but has {left:.3g} s", HOPELESS))
+                engine.out.append(
+                    Refuse(key, f"it would take {least:.3g} s at least, but has {left:.3g} s", IMPOSSIBLE)
+                )
                 return
             heappush(self._expiring, (expires, key))
         request = QueuedRequest(key, number, graph, engine.me, min(due, expires))
@@ -333,8 +337,9 @@ class Desk:
             self._wake(queue, engine.now + max(chosen.seconds, _SHORTEST_WAIT))
             return False
         if isinstance(chosen, Drop):
+            retry = self._work_seconds(engine.now)
             for job in tuple(islice(queue.jobs, max(chosen.jobs, 1))):
-                self._refuse(engine, job.request, "it could not be in time any more", HOPELESS)
+                self._refuse(engine, job.request, SHED_REASON, SHED, retry)
             return True
         if isinstance(chosen, Missing):
             if self.warming is not None and queue.plan is not None:
@@ -403,6 +408,14 @@ class Desk:
             found = self._least_times[number] = application.workflow.critical_path(fastest).seconds
         return found
 
+    def _work_seconds(self, now: float) -> float:
+        """How long the workers that are there need for what runs and waits, spread over all of them."""
+        work = sum(max(started.until - now, 0.0) for started in self.batches.values())
+        for queue in self.queues.all:
+            if queue.jobs:
+                work += len(queue.jobs) * queue.seconds_each
+        return work / max(len(self.capacity) - len(self.absent), 1)
+
     def _expire(self, engine: ServingEngine) -> None:
         """Refuse the requests whose clients wait no more."""
         while self._expiring and self._expiring[0][0] < engine.now:
@@ -410,8 +423,10 @@ class Desk:
             if request is not None:
                 self._refuse(engine, request, "its time was over before its result was there", LATE)
 
-    def _refuse(self, engine: ServingEngine, request: QueuedRequest, reason: str, code: str) -> None:
-        engine.out.append(Refuse(request.key, reason, code))
+    def _refuse(
+        self, engine: ServingEngine, request: QueuedRequest, reason: str, code: str, retry: float | None = None
+    ) -> None:
+        engine.out.append(Refuse(request.key, reason, code, retry))
         self._drop(engine, request)
 
     def _drop(self, engine: ServingEngine, request: QueuedRequest) -> None:

@@ -109,6 +109,12 @@ class StageQueue:
     at_once: AtOnce | None = None
     _seconds: dict[tuple[int, int, int], float] = field(default_factory=dict)
 
+    @property
+    def seconds_each(self) -> float:
+        """What a job takes of a worker in the batch that is best for that."""
+        profile = self.application.profiles[self.stage]
+        return float((profile.seconds / profile.batch).min())
+
     def seconds_of(self, jobs: int, cpu: int, gpu: int) -> float:
         """How long so many jobs take together on so many CPUs and slices, by the profile."""
         size = (jobs, cpu, gpu)

@@ -30,7 +30,9 @@ from fairway.service.inference.payload import json_of, response_of
 from fairway.service.inference.request import header_parameters, request_of
 from fairway.service.inference.token import TokenRequired
 
-_STATUS = {"failed": 500, "late": 504, "hopeless": 503, "busy": 429, "unplaceable": 503}
+_STATUS = {
+    "failed": 500, "late": 504, "impossible": 422, "hopeless": 503, "shed": 503, "busy": 429, "unplaceable": 503,
+}  # fmt: skip
 _LINES = "application/x-ndjson"
 _FACTS = ("open", "waiting", "resident", "hits", "misses", "loads", "evictions", "replied")
 _PLANNER_FACTS = ("open", "waiting", "replied")
@@ -198,5 +200,6 @@ def _last_line(problem: ProblemError) -> bytes:
 
 def _problem(error: RequestFailedError | NoWorkerAnswersError) -> ProblemError:
     if isinstance(error, RequestFailedError):
-        return ProblemError(_STATUS.get(error.code, 500), error.code, str(error))
+        status = _STATUS.get(error.code, 500)
+        return ProblemError(status, error.code, str(error), retry_seconds=error.retry_seconds)
     return ProblemError(503, "no-worker-answers", str(error))

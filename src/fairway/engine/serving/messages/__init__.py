@@ -27,8 +27,10 @@ from fairway.engine.serving.messages.commands import (
 from fairway.engine.serving.messages.events import (
     FAILED,
     HOPELESS,
+    IMPOSSIBLE,
     LATE,
     NONE_FAILED,
+    SHED,
     UNPLACEABLE,
     BatchArrived,
     BatchDone,
@@ -60,7 +62,8 @@ from fairway.engine.serving.messages.events import (
 )
 
 __all__ = [
-    "FAILED", "HIT", "HOPELESS", "LATE", "MISS", "NONE_FAILED", "NO_MODEL", "PARTIAL", "UNPLACEABLE",
+    "FAILED", "HIT", "HOPELESS", "IMPOSSIBLE", "LATE", "MISS", "NONE_FAILED", "NO_MODEL", "PARTIAL", "SHED",
+    "UNPLACEABLE",
     "BatchArrived", "BatchDone", "BatchStopped", "Cancelled", "Command", "Event", "Evict", "Forget", "InputsArrived",
     "Load", "Mate", "ModelFailed", "ModelLoaded", "OutputGone", "PeerCopies", "PeerJoined", "PeerLoad", "PeerLost",
     "PeerModels", "Pin", "ProgressAsked", "ProgressTold", "PublishLoad", "PublishModels", "Refuse", "Replanned",

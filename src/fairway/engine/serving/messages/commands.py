@@ -100,11 +100,16 @@ class Reply(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """Let the client know that its request is not served, and why, as one of the codes above and in a sentence."""
+    """Let the client know that its request is not served, and why, as one of the codes above and in a sentence.
+
+    Where the load is the reason, `retry_seconds` is how long what waits now will take: a request that comes then is not
+    held up by it.
+    """
 
     key: int
     reason: str
     code: str = UNPLACEABLE
+    retry_seconds: float | None = None
 
 
 class Restarted(NamedTuple):
