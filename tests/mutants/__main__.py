@@ -93,7 +93,7 @@ def _scratch() -> Iterator[Path]:
 
 
 def _with_kernels(file: Path) -> bool:
-    return "from numba import" in file.read_text()
+    return "from fairway.compiled import" in file.read_text()
 
 
 def _recorded(

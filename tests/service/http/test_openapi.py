@@ -21,6 +21,7 @@ ASKED = [
     ("post", "/workers/drain"), ("get", "/status"), ("get", "/metrics"), ("get", "/journal"), ("get", "/tokens"),
     ("post", "/tokens"), ("delete", "/tokens/{id}"), ("post", "/tokens/{id}/rotate"),
     ("get", "/reservations"), ("post", "/reservations"), ("delete", "/reservations/{reservation}"),
+    ("get", "/plan/state"),
 ]  # fmt: skip
 _EXAMPLES = 10
 
