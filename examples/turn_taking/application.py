@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import fairway
-from examples.document_reading import speech
+from examples.document_reading import sessions, speech
 
 RATE = speech.RATE
 PIECE_SAMPLES = 6144
