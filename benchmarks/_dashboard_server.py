@@ -53,6 +53,12 @@ def changing(store: Store, names: list[str], workers: int, stop: Event) -> None:
         number = (number + 1) % workers
 
 
+def until_input_ends(stop: Event, server: ServiceServer) -> None:
+    sys.stdin.read()
+    stop.set()
+    server.stop()
+
+
 def main() -> None:
     """Serve until the input ends; says the address and the token in one line."""
     directory, workers, jobs = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
@@ -63,7 +69,7 @@ def main() -> None:
         server = ServiceServer(scheduler, "127.0.0.1", 0, ready=lambda at: print(at, secret, names[-1], flush=True))
         stop = Event()
         Thread(target=changing, args=(store, names, workers, stop), daemon=True).start()
-        Thread(target=lambda: (sys.stdin.read(), stop.set(), server.stop()), daemon=True).start()
+        Thread(target=until_input_ends, args=(stop, server), daemon=True).start()
         server.run()
 
 

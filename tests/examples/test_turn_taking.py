@@ -28,8 +28,8 @@ def test_it_hears_who_speaks_and_who_does_not() -> None:
 def test_a_batch_gives_what_its_requests_give_one_by_one() -> None:
     served = fairway.load_application("examples.turn_taking.application", memory_needed=False)
     model = served.models["listener"].loader()
-    pieces = application.Samples()([application.draw_piece(seed, speaking=seed % 2 == 0) for seed in range(6)])
-    stage = application.Voice()
+    pieces = application.Samples.cls()([application.draw_piece(seed, speaking=seed % 2 == 0) for seed in range(6)])
+    stage = application.Voice.cls()
     one_by_one = [stage(model, [piece])[0] for piece in pieces]
     assert stage(model, pieces) == pytest.approx(one_by_one, abs=1e-4)
 
@@ -44,11 +44,11 @@ def test_the_workflow_has_a_deadline_of_100_ms_and_one_model() -> None:
 @pytest.mark.parametrize("sound", [b"", b"x", bytes(2 * application.PIECE_SAMPLES + 2)])
 def test_what_is_no_sound_is_refused_with_what_was_expected(sound: bytes) -> None:
     with pytest.raises(ValueError, match=r"bytes given, expected up to 12288: 16 bits at 16000 Hz"):
-        application.Samples()([sound])
+        application.Samples.cls()([sound])
 
 
 def test_a_short_piece_is_one_that_begins_with_silence() -> None:
-    (piece,) = application.Samples()([b"\x00\x40" * 100])
+    (piece,) = application.Samples.cls()([b"\x00\x40" * 100])
     assert len(piece) == application.PIECE_SAMPLES
     assert piece[:-100].max() == 0.0
     assert piece[-100:].tolist() == [0.5] * 100

@@ -204,8 +204,8 @@ def _equals() -> dict[str, list[dict[str, str]]]:
 def _is_equal(mutant: Mutant, listed: dict[str, list[dict[str, str]]]) -> bool:
     """Whether an entry names the mutant: by its function and text and, where that is not enough, its line and result.
 
-    `a number` stands for any number, `a boundary` for a comparison of which only the case of equality changes, and an
-    ellipsis for any text.
+    `a number` stands for any number, `a boundary` for a comparison of which only the case of equality changes, `text`
+    for what is changed, where `before` says its kind only, and an ellipsis for any text.
     """
     file = str(mutant.file.relative_to(SOURCE / "fairway"))
     line = mutant.text.splitlines()[mutant.line - 1].strip()
@@ -217,6 +217,7 @@ def _is_equal(mutant: Mutant, listed: dict[str, list[dict[str, str]]]) -> bool:
     return any(
         _fits(one["in"], mutant.within)
         and (one["before"] in kinds or _fits(one["before"], mutant.before))
+        and _fits(one.get("text", mutant.before), mutant.before)
         and one.get("after", mutant.after) == mutant.after
         and _fits(one.get("line", line), line)
         for files, ones in listed.items()

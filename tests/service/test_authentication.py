@@ -166,3 +166,10 @@ def test_a_revoked_token_is_worth_nothing_at_once_here_and_within_a_second_elsew
         time.sleep(REMEMBERED_SECONDS)
         assert client.get("/jobs").status_code == 401
         assert REMEMBERED_SECONDS < 1
+
+
+def test_a_request_with_two_tokens_is_refused_whichever_would_do(shared: Served, admin: httpx.Client) -> None:
+    both = [("Authorization", f"Bearer {shared.secret}")] * 2
+    answer = httpx.get(f"{shared.address}/status", headers=both)
+    assert (answer.status_code, answer.json()["code"]) == (401, "no-token")
+    assert admin.get("/status").status_code == 200, "one is enough"

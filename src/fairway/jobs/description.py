@@ -61,7 +61,7 @@ from fairway.jobs.values import (
 from fairway.magnitudes import MOST_STEPS
 
 _BRACKETS = re.compile(
-    r"^([ \t]*(?:resources:[ \t]*\{[ \t]*)?accelerators:[ \t]*)(\[[^\[\]\n]*\][ \t]*:[ \t]*\d+)", re.MULTILINE
+    r"^([ \t]*(?:resources:[ \t]*\{[ \t]*)?accelerators:[ \t]*)(\[[^\[\]\n]*\][ \t]*:[ \t]*[\d.]+)", re.MULTILINE
 )
 
 MOST_DOCUMENTS = 100
@@ -89,8 +89,9 @@ class Resources(_Part):
 
     accelerators: Accelerators = Field(
         default_factory=AcceleratorRequest,
-        description="The accelerator types that will do, and how many of one type it needs; one of any type otherwise.",
-        examples=["V100", "V100:2", "[A100, V100]:2", {"A100": 2}],
+        description="The accelerator types that will do, and how many of one type it needs, or which part of one as in "
+        "`A100:0.5`; one of any type otherwise.",
+        examples=["V100", "V100:2", "V100:0.5", "[A100, V100]:2", {"A100": 2}],
     )
     cpus: Cpus | None = Field(
         default=None,

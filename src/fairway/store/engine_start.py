@@ -26,7 +26,7 @@ from fairway.store.messages import event_document, event_of
 
 _CLUSTER = TypeAdapter(Cluster)
 _ENTITIES: TypeAdapter[dict[str, Entity]] = TypeAdapter(dict[str, Entity])
-_OPTIONS = ("round_seconds", "restart_seconds", "entities", "seed", "last_lease")
+_OPTIONS = ("round_seconds", "restart_seconds", "entities", "seed", "last_lease", "packing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ class EngineStart:
                 "restart_seconds": options.restart_seconds,
                 "seed": options.seed,
                 "last_lease": options.last_lease,
+                "packing": options.packing,
                 "entities": {name: {"weight": one.weight, "policy": one.policy, "parent": one.parent}
                              for name, one in options.entities.items()},
             },

@@ -124,6 +124,27 @@ def test_a_stranger_is_not_answered_and_changes_nothing(who: str) -> None:
         gang.close()
 
 
+def test_the_server_is_needed_until_the_last_rank_has_gone() -> None:
+    one = AgreementServer("127.0.0.1", 0, SECRET, 2)
+    reader, writer = os.pipe()
+    ranks = [RemoteGang(f"127.0.0.1:{one.port}", SECRET, number) for number in range(2)]
+    needed = [one.is_needed]
+    for gang in ranks:
+        asking = threading.Thread(target=gang.next, args=(0,), kwargs={"stop": False, "save": False})
+        asking.start()
+        while asking.is_alive():
+            one.serve(0.02, until=reader)
+        needed.append(one.is_needed)
+    for gang in ranks:
+        gang.close()
+        one.serve(0.2, until=reader)
+        needed.append(one.is_needed)
+    assert needed == [False, True, True, True, False]
+    one.close()
+    for end in (reader, writer):
+        os.close(end)
+
+
 def test_a_rank_that_is_cut_off_ends_with_what_is_wrong() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -75,11 +75,11 @@ class StandingMachine:
         self.accelerators: list[Accelerator] = emulated_accelerators("v100=4,k80=2")
         self.table = self.agent()
 
-    def agent(self) -> RunTable:
+    def agent(self, **options: Any) -> RunTable:
         """A new agent over the same files."""
         self.table = RunTable(
             self.directory, self.accelerators, emit=self.reports.append, keepers=self.keepers, outside={}, clock=self,
-            instance="agent", time_scale=2.0,
+            instance="agent", time_scale=2.0, **options,
         )  # fmt: skip
         return self.table
 

@@ -180,6 +180,15 @@ def training(
             rich_help_panel="How to run it",
         ),
     ] = False,
+    packing: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="Where jobs go that ask for parts of accelerators: [bold]fgd[/bold] (fragmentation gradient descent), "
+            "[bold]best-fit[/bold], or [bold]whole[/bold], which gives each a whole one.",
+            rich_help_panel="How to run it",
+        ),
+    ] = "fgd",
     compat: Annotated[
         str | None,
         typer.Option(
@@ -239,6 +248,7 @@ def training(
         seeds=tuple(seed or ()),
         round_seconds=options.round_of(round_, round_seconds),
         restart_seconds=restart_seconds,
+        packing=packing,
         profiling=profiling,
         estimator=estimator,
         hide_lengths=hide_lengths,

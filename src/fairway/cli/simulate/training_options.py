@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from fairway.allocate.packing.packer import rule_named
 from fairway.allocate.registry import policy_of
 from fairway.cli.output import STDOUT
 from fairway.cli.server.teams import teams_of
@@ -66,6 +67,7 @@ class TrainingOptionsGiven:
     teams: str | None = None
     processes: int | None = None
     keep_leases: bool = False
+    packing: str = "fgd"
 
     def scaling(self) -> Scaling:
         """What becomes of the load of a trace."""
@@ -98,6 +100,7 @@ class TrainingOptionsGiven:
             "compat": self.compat,
             "window": self.window,
             "teams": self.teams,
+            "packing": None if self.packing == "fgd" else self.packing,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -134,6 +137,7 @@ def plan_of(asked: TrainingOptionsGiven) -> Plan:
             raise InputError(f"--seed: {seed} given, expected a whole number of at least 0")
     if asked.processes is not None and asked.processes < 1:
         raise InputError(f"--processes: {asked.processes} given, expected a whole number of at least 1")
+    packing = rule_named(asked.packing)
     compat = _compat(asked)
     profiling = _profiling(asked.profiling, asked.estimator)
     _check_seconds("--round-seconds", asked.round_seconds, above_zero=True)
@@ -181,6 +185,7 @@ def plan_of(asked: TrainingOptionsGiven) -> Plan:
             entities=entities,
             profiling=profiling,
             hide_lengths=asked.hide_lengths,
+            packing=packing,
         )
         for policy in asked.policies:
             settings = {**asked.settings(), "policy": policy, "seed": seed, "version": installed_version()}
@@ -287,6 +292,7 @@ def _compat(asked: TrainingOptionsGiven) -> Literal["gavel"] | None:
     for option, given in (
         ("--restart-seconds", asked.restart_seconds > 0),
         ("--profiling", asked.profiling),
+        ("--packing", asked.packing != "fgd"),
         ("--hide-lengths", asked.hide_lengths),
     ):
         if given:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.arrays import FloatArray
 from fairway.compiled import compiled
 
 
@@ -13,7 +13,7 @@ def advance(
     done: FloatArray,
     since: FloatArray,
     rate: FloatArray,
-    scale: IntArray,
+    scale: FloatArray,
     pooled: FloatArray,
     isolated: FloatArray,
     workers: int,

@@ -102,7 +102,8 @@ class StartRun:
     waits for them. `until` is when the lease would end on the clock of the machine; a lease that `expires` ends then by
     itself. `steps_per_second` is the rate of the whole gang, to which an emulated accelerator slows the job down.
     A backend of many machines gives each agent its `part` of a gang on several nodes, with where its ranks `meet`; the
-    `workers` are then those of the part.
+    `workers` are then those of the part. The job has a `share` of each accelerator, of which others may have the rest
+    at the same time.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
@@ -116,6 +117,7 @@ class StartRun:
     until: float | None = None
     expires: bool = False
     steps_per_second: Positive | None = None
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
     part: GangPart | None = None
     meet: MeetingPoint | None = None
 

@@ -80,9 +80,32 @@ def common_environment(
     return {"PYTHONUNBUFFERED": "1", **inherited, **program.envs, **ours}
 
 
-def rank_environments(accelerators: Sequence[Accelerator], ranks: Sequence[int]) -> list[dict[str, str]]:
+def rank_environments(
+    accelerators: Sequence[Accelerator], ranks: Sequence[int], share: float = 1.0
+) -> list[dict[str, str]]:
     """What each of these ranks has to itself; an emulated accelerator hides the real ones."""
     return [
-        {"FAIRWAY_RANK": str(rank), "RANK": str(rank), "CUDA_VISIBLE_DEVICES": accelerator.device or ""}
+        {
+            "FAIRWAY_RANK": str(rank),
+            "RANK": str(rank),
+            "CUDA_VISIBLE_DEVICES": accelerator.device or "",
+            **share_environment(accelerator, share),
+        }
         for rank, accelerator in zip(ranks, accelerators, strict=True)
     ]
+
+
+def share_environment(accelerator: Accelerator, share: float) -> dict[str, str]:
+    """What a process finds that has a part of an accelerator: how much, and on a GPU what CUDA takes for its bounds.
+
+    CUDA keeps to them where a control daemon of MPS runs for the GPU; it numbers the devices that the process sees.
+    """
+    if share == 1:
+        return {}
+    said = {"FAIRWAY_ACCELERATOR_PART": f"{share:g}"}
+    if accelerator.device is None:
+        return said
+    said["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = f"{share * 100:g}"
+    if accelerator.memory_bytes:
+        said["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = f"0={int(accelerator.memory_bytes * share) // 2**20}M"
+    return said

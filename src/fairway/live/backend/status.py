@@ -62,7 +62,7 @@ class RunOutcome:
 class RunStatus:
     """How one run stands; times are of the machine's clock. Steps and rates are of the whole gang, None until known.
 
-    What an agent says of a `part` of a gang is of that part alone.
+    It has a `share` of each of its accelerators. What an agent says of a `part` of a gang is of that part alone.
     """
 
     lease: int
@@ -82,6 +82,7 @@ class RunStatus:
     steps_per_second: float | None = None
     checkpoint_step: int | None = None
     part: GangPart | None = None
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

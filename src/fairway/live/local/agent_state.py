@@ -20,6 +20,8 @@ from fairway.live.untrusted_file import UntrustedFileError, read_regular
 
 _VERSION = 1
 _MOST_BYTES = 64 * 2**20
+_ROUNDING = 1e-6
+"""Parts add up to a whole accelerator but for so much."""
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class RunRecord:
     started: float | None = None
     outcome: RunOutcome | None = None
     part: GangPart | None = None
+    share: float = 1.0
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> RunRecord:
@@ -130,16 +133,30 @@ class AgentState:
         """The highest number of a lease that was ever accepted here, as far as it is remembered; 0 for none."""
         return max([0, *self.floors.values(), *(run.lease for run in self.runs)])
 
-    def holders(self, lease: int, job: str, accelerator: str, workers: Sequence[int]) -> list[RunRecord]:
-        """The runs whose end a lease has to wait for: those on its workers, and those of its job under older leases."""
-        wanted = set(workers)
-        return [
-            run
-            for run in self.runs
-            if run.active
-            and run.lease != lease
-            and (run.job == job or (run.accelerator == accelerator and wanted & set(run.workers)))
-        ]
+    def holders(
+        self, lease: int, job: str, accelerator: str, workers: Sequence[int], share: float = 1.0
+    ) -> list[RunRecord]:
+        """The runs whose end a lease has to wait for: those of its job under older leases, and those on its workers.
+
+        Where it asks for a share of each worker, and what other leases have of one leaves room for it, it need not wait
+        for those there; where only those that end already leave too little room, it waits for these.
+        """
+        others = [run for run in self.runs if run.active and run.lease != lease]
+        found = {id(run): run for run in others if run.job == job}
+        for worker in workers:
+            here = [run for run in others if run.accelerator == accelerator and worker in run.workers]
+            staying = [run for run in here if run.state is not RunState.ENDING]
+            if _held(here) + share <= 1 + _ROUNDING:
+                continue
+            fits = _held(staying) + share <= 1 + _ROUNDING
+            waits_for = [run for run in here if run.state is RunState.ENDING] if fits else here
+            found.update((id(run), run) for run in waits_for)
+        return [run for run in others if id(run) in found]
+
+
+def _held(runs: Sequence[RunRecord]) -> float:
+    """How much of a worker some runs have: those under one lease have it together."""
+    return sum({run.lease: run.share for run in runs}.values())
 
 
 def _synced(path: Path) -> Path:

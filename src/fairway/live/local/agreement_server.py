@@ -2,7 +2,8 @@
 
 It lives in the keeper of the gang's first part, which outlives the agent and the controller: should it end, the gang
 ends, too. It listens at one address; whoever connects has to show within seconds that it is a rank which knows the
-secret of the run (`fairway.live.job.remote_gang`). It has no thread: the keeper lets it serve while it waits.
+secret of the run (`fairway.live.job.remote_gang`). It has no thread: the keeper lets it serve while it waits, also for
+ranks of other nodes that have more to do than its own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from fairway.live.job.gang import agree, cells_of
 from fairway.live.job.remote_gang import ANSWER, CHALLENGE_BYTES, DEEDS, PROOF, QUESTION, SAVE, STOP, proof_of
 
 _PROVE_SECONDS = 5.0
+_LATE_SECONDS = 600.0
+"""How much later than the others a rank may begin, such as after a setup that takes longer on its node."""
+
 _MOST_STRANGERS = 64
 _MOST_AHEAD = 1_000_000
 
@@ -45,6 +49,8 @@ class AgreementServer:
         self._secret, self._ranks = secret, ranks
         self._cells = [0] * cells_of(ranks)
         self._callers: dict[int, _Caller] = {}
+        self._seen: set[int] = set()
+        self._last_seen = 0.0
 
     @property
     def port(self) -> int:
@@ -67,6 +73,13 @@ class AgreementServer:
                     self._hear(self._callers[number])
             if until in ready or time.monotonic() >= deadline:
                 return
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether ranks are connected, or will be; one that does not come within ten minutes is not waited for."""
+        if any(caller.rank is not None for caller in self._callers.values()):
+            return True
+        return 0 < len(self._seen) < self._ranks and time.monotonic() - self._last_seen < _LATE_SECONDS
 
     def close(self) -> None:
         """Serve no more."""
@@ -114,6 +127,8 @@ class AgreementServer:
             if not hmac.compare_digest(code, proof_of(self._secret, caller.challenge)) or not 0 <= rank < self._ranks:
                 return False
             caller.rank = rank
+            self._seen.add(rank)
+            self._last_seen = time.monotonic()
             del caller.unread[: PROOF.size]
         while len(caller.unread) >= QUESTION.size:
             done, ahead, wishes, rank = QUESTION.unpack_from(caller.unread)

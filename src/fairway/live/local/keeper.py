@@ -248,9 +248,15 @@ class Keeper:
                 self._told = False
                 self._ask()
             self._stop.advance(self._codes, len(self._ranks))
-            if self._is_over():
+            over = self._is_over()
+            if over and not self._is_needed_by_others():
                 return
-            self._sleep(None if self._stop.stage == "running" else _LOOK_SECONDS)
+            self._sleep(None if self._stop.stage == "running" and not over else _LOOK_SECONDS)
+
+    def _is_needed_by_others(self) -> bool:
+        """Whether ranks on other nodes go on and agree here, while those of this node are done."""
+        goes_on = self._stop.asked is None and not self._stop.failed
+        return goes_on and self._agreement is not None and self._agreement.is_needed
 
     def _sleep(self, seconds: float | None) -> None:
         due = max(self._logs_due - time.monotonic(), 0.0)

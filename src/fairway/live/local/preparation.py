@@ -21,6 +21,7 @@ from fairway.live.backend.environment import common_environment, rank_environmen
 from fairway.live.backend.status import RunState
 from fairway.live.local.agent_state import RunRecord
 from fairway.live.local.containment import Containment
+from fairway.live.local.gpu_parts import GpuParts
 from fairway.live.local.job_user import JobUser
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles, RunOrder
@@ -30,12 +31,17 @@ _LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class RunPreparation:
-    """Where and in what surroundings runs are made. Time runs `time_scale` times as fast on emulated accelerators."""
+    """Where and in what surroundings runs are made. Time runs `time_scale` times as fast on emulated accelerators.
+
+    Each of them stands for so many of the machine's CPUs, of which a run with a part of one gets that part.
+    """
 
     directory: Path
     outside: Mapping[str, str]
     time_scale: float = 1.0
     containment: Containment = field(default_factory=Containment)
+    emulated_cpus: float | None = None
+    gpu_parts: GpuParts = field(default_factory=GpuParts)
 
     def make_directories(self) -> None:
         """Have room for runs, their channels, logs and checkpoints, for the owner only."""
@@ -49,6 +55,7 @@ class RunPreparation:
     def prepared(self, command: StartRun, accelerators: Sequence[Accelerator], *, now: float) -> RunRecord:
         """Make a run that waits for its accelerators; refuses directories that cannot be written."""
         job, program = command.job, command.program
+        cpus = self._cpus_of(command, accelerators)
         user = None if program.user is None else _user_named(program.user)
         checkpoints = Path(program.checkpoint_directory or self.directory / "checkpoints" / job).absolute()
         logs = [log_path(self.directory, job, rank) for rank in command.ranks]
@@ -74,6 +81,7 @@ class RunPreparation:
             expires=command.expires,
             accepted=now,
             part=command.part,
+            share=command.share,
         )
         files = self.files_of(run)
         order = RunOrder(
@@ -92,7 +100,14 @@ class RunPreparation:
                 checkpoint_directory=checkpoints,
                 emulated=run.emulated,
             ),
-            ranks=rank_environments(accelerators, command.ranks),
+            ranks=[
+                {**environment, **held}
+                for environment, held in zip(
+                    rank_environments(accelerators, command.ranks, command.share),
+                    self.gpu_parts.environments(accelerators, command.share),
+                    strict=True,
+                )
+            ],
             logs=[str(log) for log in logs],
             checkpoint_seconds=program.checkpoint_seconds,
             grace_seconds=program.grace_seconds,
@@ -101,12 +116,12 @@ class RunPreparation:
             groups=[
                 str(path)
                 for path in self.containment.group_of(
-                    run.directory, limited=program.cpus is not None or program.memory_bytes is not None
+                    run.directory, limited=cpus is not None or program.memory_bytes is not None
                 ).paths
             ],
             requirements=program.requirements,
             environments=None if program.requirements is None else str(self._environments(user)),
-            cpus=program.cpus,
+            cpus=cpus,
             memory_bytes=program.memory_bytes,
             agreement=_agreement_of(command),
         )
@@ -119,6 +134,12 @@ class RunPreparation:
         pace = self.pace(run, command.steps_per_second)
         files.write_lease(LeaseState(command.lease, command.until, command.expires, pace=pace))
         return run
+
+    def _cpus_of(self, command: StartRun, accelerators: Sequence[Accelerator]) -> float | None:
+        """The CPUs that a run may use, all of its processes together; None for as many as there are."""
+        if command.program.cpus is None and command.share < 1 and accelerators[0].emulated and self.emulated_cpus:
+            return command.share * self.emulated_cpus * len(accelerators)
+        return command.program.cpus
 
     def _environments(self, user: JobUser | None) -> Path:
         """Where the virtual environments of a user's jobs are."""

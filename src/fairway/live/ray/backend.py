@@ -29,7 +29,9 @@ from fairway.extras import require
 from fairway.live.backend.answers import BackendGoneError, CommandAnswer, SupersededError
 from fairway.live.backend.commands import (
     JobProgram,
+    RetireJob,
     RunCommand,
+    StartRun,
 )
 from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.registry import MakeBackend
@@ -48,6 +50,7 @@ from fairway.live.ray.bridge_client import BridgeGoneError, BridgeProcess, NodeA
 from fairway.live.ray.dispatch import Dispatch
 from fairway.live.ray.log_parts import LogParts
 from fairway.live.ray.node_link import NodeLink
+from fairway.live.ray.sent_directories import WorkPackages, can_be_sent, without_files
 from fairway.live.ray_cluster.address import refuse_old_ray
 
 _BACK_OFF = BackOff(0.5, 15.0)
@@ -86,8 +89,11 @@ class RayBackend:
         self._directory, self._time_scale, self._fence_seconds = directory, time_scale, fence_seconds
         self._address, self._namespace, self._node_directory = address, namespace, node_directory
         self._parts = LogParts(directory / "log-parts")
-        self._dispatch = Dispatch(report=self._say, move_log=self._move_log, do=self._do, meet=self._meet)
+        self._dispatch = Dispatch(
+            report=self._say, move_log=self._move_log, do=self._do, meet=self._meet, with_files=self._with_files
+        )
         self._links = self._dispatch.links
+        self._packages = WorkPackages(directory / "packages")
         self._problems: dict[str, str] = {}
         self._bridge: BridgeProcess | None = None
         self._report: Callable[[BackendReport], None] | None = None
@@ -300,7 +306,17 @@ class RayBackend:
     async def give(self, command: RunCommand) -> CommandAnswer:
         """Give a command to the node that it is about."""
         self._refuse_if_away()
-        return await self._dispatch.give(command)
+        answer = await self._dispatch.give(command)
+        if isinstance(command, RetireJob):
+            self._do(self._drop_packages(command.job))
+        return answer
+
+    async def _drop_packages(self, job: str) -> None:
+        """A job never comes back: neither its package nor what nodes have unpacked is needed."""
+        await asyncio.to_thread(self._packages.drop, job)
+        for name in [name for name, link in self._links.items() if link.connected]:
+            with suppress(BridgeGoneError):
+                await self._asked("drop-package", node=name, job=job)
 
     # Looking
 
@@ -327,6 +343,8 @@ class RayBackend:
             return
         try:
             said = bridge.check(program)
+            if said and None not in said.values() and can_be_sent(program):
+                said = bridge.check(without_files(program))
         except BridgeGoneError:
             return
         wrong = [why for why in said.values() if why is not None]
@@ -360,6 +378,12 @@ class RayBackend:
         except BridgeGoneError as error:
             raise BackendGoneError(str(error)) from None
         return int(first), int(second)
+
+    async def _with_files(self, node: str, part: StartRun) -> StartRun:
+        """A run in its work directory as the node has it, to which it is sent where it is here alone."""
+        if not await asyncio.to_thread(can_be_sent, part.program):
+            return part
+        return await self._packages.sent(part, node, self._asked)
 
     async def _asked(self, question: str, **fields: Any) -> Any:
         if self._bridge is None:

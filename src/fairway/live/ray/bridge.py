@@ -42,7 +42,8 @@ from fairway.live.ray_cluster.nodes import NODE_ID_LABEL, RayNode, living, named
 
 _POLL_SECONDS = 0.5
 _DESCRIBE_SECONDS = 60.0
-_CALL_SECONDS = 30.0
+_CALL_SECONDS, _UNPACK_SECONDS = 30.0, 300.0
+_PART_BYTES = 8 * 2**20
 _PREFIX = "fairway-agent-"
 _PROGRAM = TypeAdapter(JobProgram)
 _LOG = logging.getLogger(__name__)
@@ -275,6 +276,28 @@ class Bridge:
         found: tuple[int, int] = await asyncio.wait_for(self._actor(node).ports.remote(), _CALL_SECONDS)
         return found
 
+    async def _sees(self, node: str, path: str) -> bool:
+        found: bool = await asyncio.wait_for(self._actor(node).has_directory.remote(path), _CALL_SECONDS)
+        return found
+
+    async def _deliver(self, node: str, job: str, path: str, digest: str) -> str:
+        """Send a package to a node that does not have it; where its files are there."""
+        actor = self._actor(node)
+        there: str | None = await asyncio.wait_for(actor.work_directory.remote(job, digest), _CALL_SECONDS)
+        size, position = (await asyncio.to_thread(Path(path).stat)).st_size, 0
+        while there is None and position < size:
+            content = await asyncio.to_thread(_read_part, path, position)
+            last = position + len(content) >= size
+            call = actor.receive.remote(job, digest, position, content, last)
+            there = await asyncio.wait_for(call, _UNPACK_SECONDS if last else _CALL_SECONDS)
+            position += len(content)
+        if there is None:
+            raise InputError(f"the package of job '{job}' is empty")
+        return there
+
+    async def _drop_package(self, node: str, job: str) -> None:
+        await asyncio.wait_for(self._actor(node).drop_package.remote(job), _CALL_SECONDS)
+
     async def _wait(self, node: str) -> None:
         await asyncio.wait_for(self._actor(node).wait_for_end.remote(), _CALL_SECONDS)
 
@@ -315,11 +338,20 @@ class Bridge:
 _QUESTIONS: dict[str, Callable[..., Awaitable[Any]]] = {
     "start": Bridge._start,
     "ports": Bridge._ports,
+    "sees": Bridge._sees,
+    "deliver": Bridge._deliver,
+    "drop-package": Bridge._drop_package,
     "wait": Bridge._wait,
     "log": Bridge._log,
     "check": Bridge._check,
     "end": Bridge._end,
 }
+
+
+def _read_part(path: str, position: int) -> bytes:
+    with Path(path).open("rb") as file:
+        file.seek(position)
+        return file.read(_PART_BYTES)
 
 
 async def _sent(actor: Any, number: int, reader: asyncio.StreamReader) -> None:

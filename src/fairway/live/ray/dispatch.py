@@ -46,7 +46,8 @@ class Dispatch:
     """The nodes by name, and what was given to them. `report` gets the ends of runs that never reach a node.
 
     `move_log` is called, in a thread, when a rank of a job goes on at a node; `do` runs something in the background.
-    `meet` finds two free ports of a node, for the ranks of a gang to meet at.
+    `meet` finds two free ports of a node, for the ranks of a gang to meet at; `with_files` sees to it that a node has
+    the work directory of a run, wherever that is there.
     """
 
     def __init__(
@@ -56,13 +57,14 @@ class Dispatch:
         move_log: Callable[[str, int, str], None],
         do: Callable[[Coroutine[Any, Any, None]], object],
         meet: Callable[[str], Awaitable[tuple[int, int]]],
+        with_files: Callable[[str, StartRun], Awaitable[StartRun]],
     ) -> None:
         self.links: dict[str, NodeLink] = {}
         self.numbering = Numbering()
         self.waiting = WaitingRuns(report)
         self.newest: dict[str, int] = {}
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._move_log, self._do, self._meet = move_log, do, meet
+        self._move_log, self._do, self._meet, self._with_files = move_log, do, meet, with_files
         self._starting: set[tuple[int, str]] = set()
 
     def saw(self, runs: tuple[RunStatus, ...]) -> None:
@@ -224,6 +226,7 @@ class Dispatch:
         """Start a run on its node, or a gang on all of its nodes: should one of them refuse, on none."""
         key = command.lease, command.job
         parts = await self._with_meeting_point(self._parts(command))
+        parts = [(link, await self._with_files(link.name, part)) for link, part in parts]
         for link, part in parts:
             for rank in part.ranks:
                 await asyncio.to_thread(self._move_log, command.job, rank, link.name)

@@ -26,6 +26,7 @@ from fairway.live.backend.commands import JobProgram
 from fairway.live.local.frames import connected_socket
 from fairway.live.local.log_files import log_path, read_log
 from fairway.live.local.programs import refuse_what_cannot_run
+from fairway.live.ray.work_package import ReceivedPackages
 
 _MOST_BYTES = 1 << 20
 _POLL_SECONDS = 20.0
@@ -41,6 +42,7 @@ class NodeAgent:
     def __init__(self, name: str, base: str) -> None:
         self._name = name
         self._directory = Path(base).expanduser() / name
+        self._packages = ReceivedPackages(self._directory / "workdirs")
         self._open: dict[int, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
         self._count = 0
         self._starting = asyncio.Lock()
@@ -138,6 +140,22 @@ class NodeAgent:
     async def log(self, job: str, rank: int, position: int, most: int) -> dict[str, Any]:
         """A part of a log of this node."""
         return asdict(await asyncio.to_thread(read_log, log_path(self._directory, job, rank), position, most))
+
+    async def has_directory(self, path: str) -> bool:
+        """Whether a directory is on this node."""
+        return await asyncio.to_thread(Path(path).is_dir)
+
+    async def work_directory(self, job: str, digest: str) -> str | None:
+        """Where the package of a job's work directory was unpacked."""
+        return await asyncio.to_thread(self._packages.find, job, digest)
+
+    async def receive(self, job: str, digest: str, position: int, content: bytes, last: bool) -> str | None:
+        """Take in a part of such a package; where it was unpacked, with the last."""
+        return await asyncio.to_thread(self._packages.receive, job, digest, position, content, last=last)
+
+    async def drop_package(self, job: str) -> None:
+        """A job never comes back."""
+        await asyncio.to_thread(self._packages.drop, job)
 
     async def check(self, program: JobProgram) -> str | None:
         """What keeps a program from running on this node; None if nothing does."""

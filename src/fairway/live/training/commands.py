@@ -187,7 +187,8 @@ def pace(scheduler: LiveScheduler, grant: Grant, job: LiveJob) -> float | None:
         return {name.lower(): rate for name, rate in spec.throughputs.items()}.get(grant.accelerator.lower()) or None
     if table is None or spec.job_type is None:
         return None
-    return table.rates(spec.job_type, spec.workers, spread=grant.spread).get(grant.accelerator) or None
+    rate = table.rates(spec.job_type, spec.workers, spread=grant.spread).get(grant.accelerator, 0.0)
+    return rate * grant.part or None
 
 
 def close_if_over(scheduler: LiveScheduler, lease: LiveLease, ended_at: float, reason: str | None) -> None:

@@ -1,7 +1,8 @@
 """From the description of a job to the job that policies and the engine see: the one place that turns it into another.
 
 How fast the job runs is given by its `throughputs`, or by the table of profiles for its `job_type`; of a job with
-neither all accelerator types count as alike until it was measured (`beliefs`).
+neither all accelerator types count as alike until it was measured (`beliefs`). A job with a part of an accelerator has
+its own `throughputs` on that part; where only the table knows it, it is taken to run at that part of the speed.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ def engine_job(
         memory_bytes=description.resources.memory or 0.0,
         priority=priority.value,
         preempts=priority.preempts,
+        part=description.accelerators.part,
         nodes=description.num_nodes,
     )
 
@@ -91,7 +93,7 @@ def described_rates(
             known = table.rates(description.job_type, count)
         except InputError as error:
             raise InputError(f"job_type: {error}") from None
-        rates = {name: known.get(name, 0.0) for name in types}
+        rates = {name: known.get(name, 0.0) * request.part for name in types}
     else:
         rates = dict.fromkeys(types, _UNKNOWN_RATE)
     if not any(rates.values()):

@@ -113,6 +113,7 @@ class Session:
             settings.entities,
             settings.seed,
             max(held.last_lease, last_lease),
+            settings.packing,
         )
         self.scheduler = LiveScheduler(
             TrainingEngine(self.cluster, policy, options, partners=around.table),

@@ -260,6 +260,22 @@ def test_keepers_bring_rows_to_all_nodes_and_the_supervisor_marks_them(kept: Kep
     assert marks.greeting([0]) == ()
 
 
+def test_keepers_bring_what_waits_at_a_worker_to_all_nodes(kept: Kept) -> None:
+    kept.lines.tell(("host", 2, 0, True), 1)
+    (kept.nodes.directories[1] / "2.port").write_text(json.dumps({"port": 77, "pid": 5, "epoch": 0}))
+    _until(lambda: (kept.lines.pump(), (1, ("listens", 2, 0, 77, 5)) in kept.heard)[1])
+    kept.places[2] = Place(host_of(1), 77, 0)
+    assert kept.lines.book(kept.places)
+    _write(kept.rows[1], 2, 4.0, 9.0, [0])
+    _lines(kept.rows[1])[:, 0, 2] = 3.0, 12.5, 0.75
+    for node in (0, 2):
+        _until(lambda node=node: _lines(kept.rows[node])[:, 0, 2].tolist() == [3.0, 12.5, 0.75])  # type: ignore[misc]
+    _lines(kept.rows[1])[:, 0, 2] = 0.0
+    _until(lambda: not any(_lines(rows).any() for rows in kept.rows))
+    KeeperMarks(kept.lines, lambda _: 0).leave(2)
+    assert all(_row(rows, 2) == GONE for rows in kept.rows)
+
+
 def test_the_supervisor_sees_what_processes_do_on_other_nodes(kept: Kept) -> None:
     kept.lines.tell(("host", 1, 0, True), 2)
     kept.lanes[2][LANES_BYTES : LANES_BYTES + 4] = b"runs"

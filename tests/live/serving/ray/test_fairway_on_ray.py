@@ -13,7 +13,7 @@ from tests.live.serving.ray.test_serve_on_ray import Service
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with RayCluster(3) as cluster:
+    with RayCluster(2) as cluster:
         made = Service(cluster, tmp_path_factory.mktemp("served"), "--scheduler", "fairway", "--slo", "20s")
         yield made
         made.close()
@@ -21,7 +21,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def test_requests_are_answered_from_every_node_and_work_is_shared(service: Service) -> None:
     def ask(number: int) -> tuple[int, object, int, object]:
-        with service.client(number % 3) as client:
+        with service.client(number % 2) as client:
             one = client.post("/workflows/sums", json={"x": number})
             both = client.post("/workflows/totals", json={"x": number})
             return one.status_code, one.json(), both.status_code, both.json()
