@@ -17,7 +17,7 @@ USED = (
     "/session", "/status", "/history", "/jobs", "/jobs/{job}", "/jobs/{job}/cancel", "/jobs/{job}/explain",
     "/jobs/{job}/logs", "/workers", "/usage", "/journal",
 )  # fmt: skip
-"""The routes that the page asks."""
+"""The routes that the page asks; it submits no jobs."""
 
 
 class _Scheduler:
@@ -31,7 +31,10 @@ def used_part() -> dict[str, Any]:
     """The document with only these routes and what they refer to."""
     with tempfile.TemporaryDirectory() as directory, open_store(directory) as store:
         whole = create_app(_Scheduler(store)).openapi()  # type: ignore[arg-type]
-    paths = {path: whole["paths"][path] for path in USED}
+    paths = {
+        path: {method: one for method, one in whole["paths"][path].items() if (method, path) != ("post", "/jobs")}
+        for path in USED
+    }
     schemas: dict[str, Any] = {}
     wanted = _referred(paths)
     while wanted:

@@ -8,7 +8,7 @@ import type { SavedRun, TrainingRun } from "./run";
 import { change, state } from "./state";
 
 const BACK_SECONDS = 10;
-const REFRESH_MS = 3000;
+const REFRESH_MS = 5000;
 const STATUS_MS = 10000;
 
 let epoch = 0;
@@ -49,8 +49,10 @@ export function stop(): void {
 }
 
 async function follow(mine: number): Promise<void> {
-  const [status] = await Promise.all([get<Status>("status"), get<SavedRun>("history").then(take)]);
-  change({ status, trouble: null, loading: false });
+  const quick = get<Status>("status").then((status) => change({ status, trouble: null })); // on the screen before the history is
+  await get<SavedRun>("history").then(take);
+  await quick;
+  change({ trouble: null, loading: false });
   void get<{ workers: Worker[] }>("workers").then(({ workers }) => change({ workers }));
   const control = new AbortController();
   const asking = setInterval(() => {

@@ -4,6 +4,8 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { hasKey, logIn, logOut } from "./api";
 import { start, stop } from "./live";
+import { digits } from "./format";
+import { Tile } from "./parts";
 import { packed, readRun } from "./run";
 import { change, state, useHash, useState_ } from "./state";
 import "./style.css";
@@ -97,9 +99,26 @@ function App() {
       {!logged && <Login />}
       <main id="main" tabIndex={-1} aria-label={named}>
         {shows && path.length < 2 && <h1 class="hidden">{named}</h1>}
-        {shows ? <View path={path} /> : logged && <Nothing />}
+        {shows ? <View path={path} /> : state.status && logged ? <Quick status={state.status} /> : logged && <Nothing />}
       </main>
     </div>
+  );
+}
+
+/** How things stand, until the history is there. */
+function Quick({ status }: { status: NonNullable<typeof state.status> }) {
+  const workers = Object.values(status.workers);
+  const sum = (of: (one: (typeof workers)[number]) => number | undefined) => workers.reduce((all, one) => all + (of(one) ?? 0), 0);
+  return (
+    <>
+      <div class="tiles">
+        <Tile name="Workers busy" value={`${sum((one) => one.busy)} of ${sum((one) => one.total)}`} note={Object.keys(status.workers).join(", ")} />
+        <Tile name="Waiting" value={digits(status.jobs.queued ?? 0)} />
+        <Tile name="Running" value={digits((status.jobs.running ?? 0) + (status.jobs.preempting ?? 0))} note={`${digits(status.jobs.succeeded ?? 0)} succeeded, ${digits(status.jobs.failed ?? 0)} failed`} />
+        <Tile name="Policy" value={status.policy} note={status.emulated ? "emulated accelerators" : ""} />
+      </div>
+      <p class="faint empty" role="status">Reading the history…</p>
+    </>
   );
 }
 

@@ -87,16 +87,7 @@ export interface paths {
          */
         get: operations["get_jobs_jobs_get"];
         put?: never;
-        /**
-         * Submit a job
-         * @description Take in a job in YAML or JSON; once it is acknowledged it is not lost.
-         *
-         *     Several documents in YAML, or a list in JSON, are several jobs, and so are arrays and matrices: all are taken in, or
-         *     none.
-         *     A job that can never run here is refused: malformed, with accelerators or a command that are not there, a gang
-         *     larger than the cluster, or directories that are missing or cannot be written.
-         */
-        post: operations["submit_job_jobs_post"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -296,42 +287,6 @@ export interface components {
             state: components["schemas"]["JobState"];
         };
         /**
-         * Checkpoint
-         * @description Where and how often the job saves.
-         */
-        Checkpoint: {
-            /**
-             * Interval
-             * @description How often to save, for jobs that use `fairway.leased`.
-             * @default null
-             * @example 10m
-             */
-            interval: number | string | null;
-            /**
-             * Directory
-             * @description Where its checkpoints go; in Fairway's own directory otherwise.
-             * @default null
-             * @example /data/checkpoints
-             */
-            directory: string | null;
-            /**
-             * Seconds
-             * @description How long saving may take when it is preempted, in seconds or as a span.
-             * @default 60
-             */
-            seconds: number | string;
-        };
-        /**
-         * DryRun
-         * @description A job as it would be, had it been submitted.
-         */
-        DryRun: {
-            job: components["schemas"]["JobForm"];
-            prediction: components["schemas"]["PredictionForm"] | null;
-            /** Emulated */
-            emulated: boolean;
-        };
-        /**
          * Entry
          * @description One entry: `cause` is the event behind a command or a decision.
          */
@@ -353,18 +308,6 @@ export interface components {
             body: {
                 [key: string]: unknown;
             };
-        };
-        /**
-         * Environment
-         * @description What the job runs in.
-         */
-        Environment: {
-            /**
-             * Uv
-             * @description A file of requirements: a virtual environment with them is built once, and found again.
-             * @example requirements.txt
-             */
-            uv: string;
         };
         /**
          * Explanation
@@ -425,251 +368,6 @@ export interface components {
             smallest_change?: string | null;
             /** Emulated */
             emulated: boolean;
-        };
-        /**
-         * JobDescription
-         * @description A job to run; only `run` is needed.
-         */
-        JobDescription: {
-            /**
-             * Run
-             * @description The command: text for a shell, or a list of its words.
-             * @example python train.py --epochs 30
-             * @example [
-             *       "python",
-             *       "train.py"
-             *     ]
-             */
-            run: string | string[];
-            /**
-             * Kind
-             * @description What sort of work it is; `training` is the only one.
-             * @default training
-             * @constant
-             */
-            kind: "training";
-            /**
-             * Name
-             * @description Its name for people: up to 63 letters, digits, `.`, `_` and `-`.
-             * @default null
-             * @example resnet
-             */
-            name: string | null;
-            /**
-             * Labels
-             * @description By what it is found besides its name, by `ls`, `cancel`, `logs` and `explain`.
-             * @default {}
-             * @example {
-             *       "sweep": "lr"
-             *     }
-             */
-            labels: {
-                [key: string]: string;
-            };
-            /**
-             * Setup
-             * @description A command to run before.
-             * @default null
-             * @example pip install -r requirements.txt
-             */
-            setup: string | null;
-            /**
-             * @description What it runs in, the environment of the server otherwise: a virtual environment with the packages of a file of requirements, which is built once and found again.
-             * @default null
-             * @example {
-             *       "uv": "requirements.txt"
-             *     }
-             */
-            environment: components["schemas"]["Environment"] | null;
-            /**
-             * Workdir
-             * @description The directory to run in; where `fairway submit` ran otherwise.
-             * @default null
-             * @example ~/vision
-             */
-            workdir: string | null;
-            /**
-             * Envs
-             * @description Variables for its environment.
-             * @default {}
-             * @example {
-             *       "DATA": "/data"
-             *     }
-             */
-            envs: {
-                [key: string]: string | number | boolean;
-            };
-            /**
-             * Array
-             * @description One job for each index, which it finds in `FAIRWAY_ARRAY_INDEX`; `%4` lets at most four be scheduled at a time.
-             * @default null
-             * @example 0-9
-             * @example 0-9:2
-             * @example 0-99%4
-             */
-            array: string | number | null;
-            /**
-             * Matrix
-             * @description One job for each combination of these values, which it finds in variables of these names.
-             * @default null
-             * @example {
-             *       "LR": [
-             *         0.1,
-             *         0.01
-             *       ],
-             *       "SEED": [
-             *         0,
-             *         1,
-             *         2
-             *       ]
-             *     }
-             */
-            matrix: {
-                [key: string]: (string | number | boolean)[];
-            } | null;
-            /**
-             * After
-             * @description Jobs that have to end before it is scheduled, by id or name, whichever way they end.
-             * @default []
-             * @example [
-             *       "job-3"
-             *     ]
-             */
-            after: string | string[];
-            /**
-             * Afterok
-             * @description Jobs that have to succeed before it is scheduled; if one does not, this one is cancelled.
-             * @default []
-             * @example [
-             *       "prepare"
-             *     ]
-             */
-            afterok: string | string[];
-            /**
-             * @description What it needs.
-             * @default {
-             *       "accelerators": "any",
-             *       "cpus": null,
-             *       "memory": null
-             *     }
-             */
-            resources: components["schemas"]["Resources"];
-            /**
-             * Num Nodes
-             * @description How many machines it spans; only 1 is possible.
-             * @default 1
-             * @constant
-             */
-            num_nodes: 1;
-            /**
-             * Team
-             * @description The team that it belongs to; that of the token otherwise.
-             * @default null
-             * @example vision
-             */
-            team: string | null;
-            /**
-             * Weight
-             * @description Its weight; 2 is worth twice the share of 1.
-             * @default 1
-             */
-            weight: number;
-            /**
-             * Priority Class
-             * @description A class of priority that the server has: jobs of a higher class come first.
-             * @default null
-             * @example urgent
-             */
-            priority_class: string | null;
-            /**
-             * Steps
-             * @description How long it is, in steps of the whole gang.
-             * @default null
-             * @example 50000
-             */
-            steps: number | null;
-            /**
-             * Deadline
-             * @description By when it should have ended: a span after its submission, or a time with its zone.
-             * @default null
-             * @example 8h
-             * @example 2027-01-31T18:00+01:00
-             */
-            deadline: number | string | null;
-            /**
-             * Preemptible
-             * @description Whether it may be stopped; if not, it keeps its workers from its start to its end.
-             * @default true
-             */
-            preemptible: boolean;
-            /**
-             * Retries
-             * @description How often it may fail and be started again, after a growing pause.
-             * @default 3
-             */
-            retries: number;
-            /**
-             * @description Where and how often it saves.
-             * @default {
-             *       "interval": null,
-             *       "directory": null,
-             *       "seconds": 60
-             *     }
-             */
-            checkpoint: components["schemas"]["Checkpoint"];
-            /**
-             * Notify
-             * @description An address that is told when it has ended, by a POST of JSON; at a host that the server allows.
-             * @default null
-             * @example https://hooks.example/fairway
-             */
-            notify: string | null;
-            /**
-             * Grace
-             * @description How long after SIGTERM it is killed, in seconds or as a span.
-             * @default 10
-             */
-            grace: number | string;
-            /**
-             * Throughputs
-             * @description Steps per second of the whole gang, by type.
-             * @default null
-             * @example {
-             *       "a100": 12.5,
-             *       "v100": 4.1
-             *     }
-             */
-            throughputs: {
-                [key: string]: number;
-            } | null;
-            /**
-             * Job Type
-             * @description Its name in the table of profiles, instead of `throughputs`.
-             * @default null
-             * @example ResNet-50 (batch size 64)
-             */
-            job_type: string | null;
-            /**
-             * priority
-             * @description The same as `weight`.
-             * @default 1
-             */
-            priority: number;
-            /**
-             * slo
-             * @description The same as `deadline`.
-             * @default null
-             * @example 8h
-             * @example 2027-01-31T18:00+01:00
-             */
-            slo: number | string | null;
-            /**
-             * profile
-             * @description The same as `job_type`.
-             * @default null
-             * @example ResNet-50 (batch size 64)
-             */
-            profile: string | null;
         };
         /**
          * JobDetails
@@ -758,6 +456,12 @@ export interface components {
              * @description How many workers it asks for.
              */
             count: number;
+            /**
+             * Part
+             * @description How much of the worker it asks for, where it is less than a whole one.
+             * @default 1
+             */
+            part: number;
             /**
              * Accelerator
              * @description The type that it runs on.
@@ -869,6 +573,12 @@ export interface components {
              */
             count: number;
             /**
+             * Part
+             * @description How much of the worker it asks for, where it is less than a whole one.
+             * @default 1
+             */
+            part: number;
+            /**
              * Accelerator
              * @description The type that it runs on.
              */
@@ -877,14 +587,6 @@ export interface components {
             emulated: boolean;
             /** Cancel Requested At */
             cancel_requested_at: number | null;
-        };
-        /**
-         * JobList
-         * @description Jobs that were submitted together, in their order.
-         */
-        JobList: {
-            /** Jobs */
-            jobs: components["schemas"]["JobForm"][];
         };
         /**
          * JobPage
@@ -937,6 +639,12 @@ export interface components {
             ended_at: number | null;
             /** Reason */
             reason: string | null;
+            /**
+             * Part
+             * @description How much of each of the workers; 1 for whole ones.
+             * @default 1
+             */
+            part: number;
         };
         /**
          * NewSession
@@ -1028,38 +736,6 @@ export interface components {
             steps_per_second: number;
             /** Measured At */
             measured_at: number;
-        };
-        /**
-         * Resources
-         * @description What the job needs.
-         */
-        Resources: {
-            /**
-             * Accelerators
-             * @description The accelerator types that will do, and how many of one type it needs; one of any type otherwise.
-             * @example V100
-             * @example V100:2
-             * @example [A100, V100]:2
-             * @example {
-             *       "A100": 2
-             *     }
-             */
-            accelerators?: string | unknown[] | Record<string, never>;
-            /**
-             * Cpus
-             * @description CPUs of its machine that it may use, all of its processes together; not counted otherwise.
-             * @default null
-             * @example 4
-             * @example 0.5
-             */
-            cpus: number | string | null;
-            /**
-             * Memory
-             * @description Memory of its machine that it may use, all of its processes together; not counted otherwise.
-             * @default null
-             * @example 16GB
-             */
-            memory: number | string | null;
         };
         /**
          * Role
@@ -1270,6 +946,14 @@ export interface components {
              * @default []
              */
             links: string[];
+            /**
+             * Parts
+             * @description How much of it each job has, where jobs have parts of it.
+             * @default {}
+             */
+            parts: {
+                [key: string]: number;
+            };
         };
         /**
          * Workers
@@ -1601,122 +1285,6 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unprocessable Entity */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Service Unavailable */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    submit_job_jobs_post: {
-        parameters: {
-            query?: {
-                /** @description Check the job and predict its start; store nothing. */
-                dry_run?: boolean;
-            };
-            header?: {
-                /** @description Sent again with the same key, the same job is answered. */
-                "idempotency-key"?: string | null;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["JobDescription"];
-                "application/x-yaml": components["schemas"]["JobDescription"];
-                "application/yaml": components["schemas"]["JobDescription"];
-                "text/x-yaml": components["schemas"]["JobDescription"];
-                "text/yaml": components["schemas"]["JobDescription"];
-                "text/plain": components["schemas"]["JobDescription"];
-            };
-        };
-        responses: {
-            /** @description The job had been submitted with this key; or a dry run. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobForm"] | components["schemas"]["JobList"] | components["schemas"]["DryRun"];
-                };
-            };
-            /** @description The job is stored durably, or all of several are. */
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["JobForm"] | components["schemas"]["JobList"];
-                };
-            };
-            /** @description Unauthorized */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Forbidden */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Timeout */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Conflict */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Request Entity Too Large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Unsupported Media Type */
-            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -67,9 +67,10 @@ def test_what_changed_since_holds_each_lease_that_ended(store: Store) -> None:
     assert news["jobs"]["id"] == [one], "the job of a lease comes with it"
 
 
-def test_an_open_lease_is_news_as_long_as_it_is_open(store: Store) -> None:
+def test_a_lease_is_news_when_it_begins_and_when_it_ends_but_not_between(store: Store) -> None:
     _, _, lease = two_jobs(store)
-    assert saved(store, since=9.0)["leases"]["number"] == [lease]
+    assert saved(store, since=2.0)["leases"]["number"] == [lease]
+    assert saved(store, since=2.5)["leases"]["number"] == []
 
 
 def test_an_empty_store_is_an_empty_run(store: Store) -> None:

@@ -58,7 +58,7 @@ def test_who_logs_in_may_ask_and_change_what_the_token_may(shared: Served) -> No
         assert shared.secret not in answer.text
         assert client.get("/session").json()["role"] == "admin"
         assert client.get("/status").status_code == 200
-        assert client.post("/jobs", params={"dry_run": "true"}, json={"run": ["true"]}).status_code == 200
+        assert client.post("/jobs", json={"run": ["true"]}).status_code == 201
 
 
 def test_half_a_session_is_none(shared: Served) -> None:

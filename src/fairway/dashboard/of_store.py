@@ -149,9 +149,7 @@ def _held(connection: Connection, since: float | None) -> list[dict[str, Any]]:
     """Leases that held their workers, by number: the newest, or those that were granted or ended since a moment."""
     statement = select(*_LEASES).where(leases.c.granted_at.is_not(None))
     if since is not None:
-        statement = statement.where(
-            or_(leases.c.ended_at.is_(None), leases.c.ended_at >= since, leases.c.granted_at >= since)
-        )
+        statement = statement.where(or_(leases.c.ended_at >= since, leases.c.granted_at >= since))
     statement = statement.order_by(leases.c.number.desc()).limit(MOST_LEASES)
     found = _rows(connection, statement)
     for lease in found:

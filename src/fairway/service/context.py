@@ -18,6 +18,7 @@ from fairway.service.intake import Intake
 from fairway.service.planning import Planning
 from fairway.service.representation import Terms
 from fairway.service.routes.metrics import Metrics
+from fairway.service.same_answers import SameAnswers
 from fairway.service.scheduler_view import SchedulerView
 from fairway.service.watch import Watch
 from fairway.store import Store
@@ -39,6 +40,7 @@ class Service:
     intake: Intake
     watch: Watch
     metrics: Metrics
+    history: SameAnswers = field(default_factory=SameAnswers)
     familiar: set[object] = field(default_factory=set)
     """Kinds of jobs that the scheduler was asked about before."""
     planning: Planning = field(default_factory=Planning)
