@@ -7,6 +7,8 @@ LOCK := requirements/dev.lock
 EXTRAS := --extra all --extra ray --extra nvidia --extra dev --extra docs --extra bench --extra aquatope --extra serving-examples
 UNUSED := requirements/unused.txt
 READY := $(VENV)/.ready
+LOOPS := src/fairway/compiled/kernels.json
+COMPILED := hatch_build.py $(shell grep -rl --include=*.py --include=*.c 'fairway.compiled import\|fairway_take' src/fairway)
 PROBLEM := examples/mixed-cluster.json
 TRACE := examples/gavel-cluster-jobs.tsv
 REPORT := report.html
@@ -14,8 +16,8 @@ MUTATED := $(addprefix src/fairway/,allocate configure place engine store live s
 BENCHMARKS = $(filter-out _% soak,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-sim test lint types imports unit audit advisories docs tables bench soak mutants mutants-changed \
-	fuzz lock format clean
+.PHONY: help setup compiled dashboard demo demo-sim test lint types imports unit audit advisories docs tables bench soak \
+	mutants mutants-changed fuzz lock format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -29,8 +31,23 @@ $(READY): $(LOCK) pyproject.toml
 		{ echo "Fairway needs Python 3.11 or later: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $(LOCK)
+	@echo "compiling the numerical loops, which takes a minute or two the first time"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+# A loop that has changed since is compiled by itself; where there is no compiler, numba does it at the first call.
+$(LOOPS): $(COMPILED) | $(READY)
+	@$(BIN)/python -m fairway.compiled || echo "the loops could not be compiled ahead; numba compiles them when they run" >&2
+
+compiled: $(LOOPS)  ## compile the numerical loops that have changed
+
+# What is built is committed, so that nothing but python3 is needed to install, test and use Fairway.
+dashboard: $(READY)  ## build the page that fairway up shows, from dashboard/ into the package
+	$(BIN)/python dashboard/generate_types.py
+	$(BIN)/python dashboard/node.py npm ci --no-fund --no-audit --silent
+	$(BIN)/python dashboard/node.py npx openapi-typescript openapi.json -o src/openapi.ts
+	$(BIN)/python dashboard/node.py npm run --silent build
+	$(BIN)/python dashboard/sources.py
 
 demo: $(READY)  ## run training jobs of two teams live, on emulated accelerators, against what the simulator predicts
 	@$(BIN)/python examples/live_demo.py
@@ -58,7 +75,7 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports
 
-unit: $(READY)
+unit: $(READY) compiled
 	$(BIN)/pytest -n auto
 
 # Where no index with the advisories is reached, as without a network, this says so and is no failure.
@@ -95,7 +112,6 @@ fuzz: $(READY)  ## give hostile bytes to every door, guided by coverage (SECONDS
 	$(BIN)/python -m tests.fuzz $(DOORS) --seconds $(or $(SECONDS),60) --seed $(or $(SEED),1)
 
 lock: $(READY)  ## resolve the dependencies again and write the lock file (UPGRADE=--upgrade for newer versions)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest $(EXTRAS) --excludes $(UNUSED) \
 		--generate-hashes --no-emit-index-url --custom-compile-command "make lock" $(UPGRADE) \
 		pyproject.toml --output-file $(LOCK)
@@ -105,5 +121,5 @@ format: $(READY)  ## let ruff format the code and sort its imports
 	$(BIN)/ruff format .
 
 clean:  ## remove everything that make made
-	rm -rf $(VENV) $(REPORT) site build dist .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(REPORT) src/fairway/compiled/kernels.* site build dist .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

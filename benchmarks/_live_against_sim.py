@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
@@ -62,9 +62,15 @@ class LiveRun:
 
 
 def run_live(
-    workload: Workload, policy: str, round_seconds: float, restart_seconds: float, *, backend: str = "local"
+    workload: Workload,
+    policy: str,
+    round_seconds: float,
+    restart_seconds: float,
+    *,
+    backend: str = "local",
+    once_all_came: Callable[[Controller], None] | None = None,
 ) -> LiveRun:
-    """Run a workload; rounds and restarts are in seconds of the wall clock.
+    """Run a workload; rounds and restarts are in seconds of the wall clock. `once_all_came` may look at it meanwhile.
 
     Another backend than that of this machine has the accelerators of the workload by itself.
     """
@@ -95,6 +101,9 @@ def run_live(
                     late = max(late, time.time() - began - at)
                     arrivals[document["name"]] = at
                     _progress(store.read(list_jobs, limit=1000).jobs, began)
+                if once_all_came is not None:
+                    time.sleep(2 * round_seconds)  # until the last ones have been decided about
+                    once_all_came(controller)
                 jobs = store.read(list_jobs, limit=1000).jobs
                 while any(job.active for job in jobs):
                     time.sleep(1.0)

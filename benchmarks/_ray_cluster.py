@@ -74,14 +74,20 @@ class RayCluster:
         for process in self._starting.values():
             process.wait()
 
-    def start(self, node: str, labels: str = "", *, head: bool = False) -> None:
-        """Start a node, and wait until it is there: two of one machine that start at once take each other's files."""
+    def start(self, node: str, labels: str = "", *, head: bool = False, without: Path | None = None) -> None:
+        """Start a node, and wait until it is there: two of one machine that start at once take each other's files.
+
+        It may be `without` a directory of this machine, which is empty for what runs there; only root can have that.
+        """
         where = ["--head", f"--port={self.port}", "--include-dashboard=false", f"--temp-dir={self._directory / 'r'}"]
         command = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--disable-usage-stats"]
         command += where if head else [f"--address={self.address}"]
         command += ["--num-cpus=1", "--num-gpus=0", f"--object-store-memory={80 * 10**6}"]
         command += ["--min-worker-port=0", "--max-worker-port=0", "--include-log-monitor=false"]
         command += [f"--labels={labels}"]
+        if without is not None:
+            hide = 'mount -t tmpfs none "$0" && exec "$@"'
+            command = ["unshare", "--mount", "sh", "-c", hide, str(without), *command]
         if head:  # of a head that was killed; Ray takes the nodes that it has left for signs that it still runs
             (self._directory / "r" / "ray_current_cluster").unlink(missing_ok=True)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
@@ -114,6 +120,25 @@ class RayCluster:
                 if Path(f"/proc/{pid}/comm").read_text().strip() == "raylet":
                     return pid
         raise AssertionError(f"node {node} has no raylet")
+
+    def drain(self, node: str, *, seconds: int) -> None:
+        """Give notice that a node ends in so many seconds, as a cloud does that takes its machine back."""
+        (identity,) = [one for one in self._raylet_options(node) if one.startswith("--node_id=")] or [""]
+        command = [str(Path(sys.executable).parent / "ray"), "drain-node", "--address", self.address]
+        command += ["--node-id", identity.partition("=")[2], "--reason", "DRAIN_NODE_REASON_PREEMPTION"]
+        command += ["--reason-message", "the machine is taken back", "--deadline-remaining-seconds", str(seconds)]
+        done = subprocess.run(
+            command,
+            env={**os.environ, **self.environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def _raylet_options(self, node: str) -> list[str]:
+        return Path(f"/proc/{self.raylet(node)}/cmdline").read_text().split("\0")
 
     def kill(self, node: str) -> None:
         """As if the power of the node's machine were cut."""

@@ -55,11 +55,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asks for: how many turns, whether small sizes will do, and which instances."""
+    """What the command line asks for: how many turns, whether small sizes will do, which instances, which part."""
 
     repeats: int
     quick: bool
     seed: int
+    only: str | None = None
 
 
 class Turns(NamedTuple):
@@ -118,8 +119,8 @@ def compared(
     )
 
 
-def run(benchmark: str, measure: Callable[[Options], Iterator[Result]]) -> None:
-    """The command line of a benchmark."""
+def run(benchmark: str, measure: Callable[[Options], Iterator[Result]], parts: Sequence[str] = ()) -> None:
+    """The command line of a benchmark; one that has `parts` can be asked for one of them."""
 
     def command(
         destination: Annotated[str | None, typer.Option("--json", help="Write the results here, - for stdout.")] = None,
@@ -127,10 +128,14 @@ def run(benchmark: str, measure: Callable[[Options], Iterator[Result]]) -> None:
         quick: Annotated[bool, typer.Option("--quick", help="Small sizes, to see that it runs; no targets.")] = False,
         seed: Annotated[int, typer.Option(min=0, help="Other instances of the same kind.")] = 0,
         cpu: Annotated[bool, typer.Option("--cpu", help="Take CPU seconds: for a machine that is busy.")] = False,
+        only: Annotated[str | None, typer.Option(help="One part of the benchmark, where it has several.")] = None,
     ) -> None:
+        if only is not None and only not in parts:
+            expected = f"expected one of {', '.join(parts)}" if parts else "but this benchmark has no parts"
+            raise typer.BadParameter(f"'{only}' given, {expected}", param_hint="--only")
         if cpu:
             take_cpu_seconds()
-        show(benchmark, measure(Options(repeats, quick, seed)), destination)
+        show(benchmark, measure(Options(repeats, quick, seed, only)), destination)
 
     typer.run(command)
 

@@ -4,19 +4,27 @@ The layouts of each device are counted against a filter over all sets of instanc
 with the search; what differs is the row, and should be nothing. The choice is asked for 500 loads of one to four models
 by chance, a device each in turn, and three times each, of which the median counts; the peer deals out every full layout
 in every way. The run fails if their prices differ.
+
+How full is a cluster whose jobs ask for parts of GPUs, by the rule that places them? Alibaba's trace (`_openb`) is run
+until it is full: GPUs count as allocated as far as pods asked for them, so that a whole GPU for half a one counts half.
+The means are those of five seeds. A placement is timed on the same cluster, nearly full, where pods come and go.
+
+`--only openb` runs one part alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from statistics import median
+from statistics import mean, median
 
 import numpy as np
 
-from benchmarks._report import Options, Result, Turns, take_turns
+from benchmarks._openb import filled, openb, seconds_of_placements
+from benchmarks._report import Options, Result, Turns, spread, take_turns
 from benchmarks._report import run as report
 from benchmarks._slices import cheapest_by_brute_force, random_load
+from fairway.allocate.packing.packer import RULES, Rule
 from fairway.configure.slices.choice import ModelLoad, choose_layout
 from fairway.configure.slices.layouts import MigInstance, all_layouts, largest_layouts, layouts_by_counts
 from fairway.configure.slices.mig import DEVICES, MigDevice
@@ -25,10 +33,71 @@ CHOICE_SECONDS = 0.005
 PEER = "every way to deal out every layout"
 
 
+PLACEMENTS = 1_000_000
+PLACEMENT_SECONDS = 60.0
+
+
 def measure(options: Options) -> Iterator[Result]:
+    parts = {"layouts": _layouts, "choices": _choices, "openb": full_clusters, "placements": placements}
+    for name, part in parts.items():
+        if options.only in {None, name}:
+            yield from part(options)
+
+
+PARTS = ("layouts", "choices", "openb", "placements")
+
+
+def _layouts(options: Options) -> Iterator[Result]:  # noqa: ARG001
     for device in DEVICES.values():
         yield layouts(device)
+
+
+def _choices(options: Options) -> Iterator[Result]:
     yield choices(40 if options.quick else 500, options)
+
+
+def full_clusters(options: Options) -> Iterator[Result]:
+    """How many GPUs are allocated by each rule when the cluster is full."""
+    trace = openb(every=20 if options.quick else 1)
+    seeds = range(options.seed, options.seed + (1 if options.quick else 5))
+    runs = {rule: [filled(trace, rule, seed) for seed in seeds] for rule in RULES}
+    allocated = {rule: [run.allocated for run in found] for rule, found in runs.items()}
+    compared: tuple[tuple[Rule, Rule, float], ...] = (("fgd", "best-fit", 1.0), ("best-fit", "whole", 1.1))
+    for ours, peer, target in compared:
+        found = [one / other for one, other in zip(allocated[ours], allocated[peer], strict=True)]
+        yield Result(
+            f"openb until it is full, {ours}",
+            "GPUs allocated",
+            mean(allocated[ours]),
+            peer_name=peer,
+            peer=mean(allocated[peer]),
+            ratio=mean(allocated[ours]) / mean(allocated[peer]),
+            target=None if options.quick else target,
+            spread=spread(found),
+            extra={
+                "gpus": trace.gpus,
+                "allocated_part": mean(allocated[ours]) / trace.gpus,
+                "peer_allocated_part": mean(allocated[peer]) / trace.gpus,
+                "fragmented": mean(run.fragmented for run in runs[ours]),
+                "peer_fragmented": mean(run.fragmented for run in runs[peer]),
+                "seeds": len(found),
+                "best_in_seeds": sum(ratio >= 1 for ratio in found),
+            },
+        )
+
+
+def placements(options: Options) -> Iterator[Result]:
+    """CPU seconds for a million placements of pods, by each rule."""
+    trace, count = openb(), 2_000 if options.quick else PLACEMENTS
+    for rule in RULES[:2]:
+        seconds, held = seconds_of_placements(trace, rule, options.seed, count)
+        yield Result(
+            f"{count} placements on openb, {rule}",
+            "s",
+            seconds,
+            target=None if options.quick else PLACEMENT_SECONDS,
+            extra={"held_part": held},
+        )
 
 
 def layouts(device: MigDevice) -> Result:
@@ -90,4 +159,4 @@ def _turns(device: MigDevice, load: list[ModelLoad]) -> list[Turns]:
 
 
 if __name__ == "__main__":
-    report("slices", measure)
+    report("slices", measure, PARTS)

@@ -60,6 +60,16 @@ def test_the_wheel_works_outside_the_clone(built: tuple[Path, Path], tmp_path: P
     assert where.stdout.startswith(str(packages))
     assert fairway("--version").startswith("fairway ")
     assert json.loads(fairway("allocate", "-", "--policy", "fifo"))["allocation"][0]["shares"] == {"v100": 1.0}
+    assert built[0].name.startswith("fairway-")
+    assert "-py3-none-any" not in built[0].name
+    without = (
+        "import sys; sys.modules['numba'] = None; from fairway.compiled import how; import fairway.place.fits as f; "
+    )
+    how = subprocess.run(
+        [str(home / "bin" / "python"), "-c", without + "print(how(f.best_fit))"],
+        cwd=tmp_path, env=environment, text=True, capture_output=True, check=True,
+    )  # fmt: skip
+    assert how.stdout == "ahead\n"
     assert "wrote my_policy.py" in fairway("new", "policy", "my-policy")
     assert json.loads(fairway("allocate", "-", "--policy", "my_policy:MyPolicy"))["objective"] == 1.0
 
@@ -72,6 +82,7 @@ def test_the_sdist_has_the_code_the_tests_and_the_documentation(built: tuple[Pat
         "tests/test_api.py",
         "docs/index.md",
         "pyproject.toml",
+        "hatch_build.py",
         "LICENSE",
     ):
         assert needed in names

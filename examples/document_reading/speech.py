@@ -61,27 +61,28 @@ class Listen:
         return sessions.open_session(FILE, threads)
 
     def __call__(self, model: Any, recordings: Sequence[np.ndarray]) -> list[list[dict[str, float]]]:
-        return [self._stretches(likely) for likely in self._likely(model, recordings)]
-
-    def _likely(self, model: Any, recordings: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """By recording and frame, how likely it is that somebody speaks; all recordings go forward together."""
-        counts = [len(samples) // _FRAME for samples in recordings]
-        frames = np.zeros((len(recordings), max(counts), _FRAME), np.float32)
-        for number, (samples, count) in enumerate(zip(recordings, counts, strict=True)):
-            frames[number, :count] = samples[: count * _FRAME].reshape(count, _FRAME)
-        state = np.zeros((2, len(recordings), 128), np.float32)
-        before = np.zeros((len(recordings), _BEFORE), np.float32)
-        likely = np.zeros(frames.shape[:2])
-        for step in range(frames.shape[1]):
-            now = np.concatenate([before, frames[:, step]], axis=1)
-            output, state = model.run(None, {"input": now, "state": state, "sr": np.array(RATE, np.int64)})
-            likely[:, step], before = output[:, 0], now[:, -_BEFORE:]
-        return [row[:count] for row, count in zip(likely, counts, strict=True)]
+        return [self._stretches(likely) for likely in likelihoods(model, recordings)]
 
     def _stretches(self, likely: np.ndarray) -> list[dict[str, float]]:
         edges = np.flatnonzero(np.diff(np.concatenate([[0], likely > self.threshold, [0]]).astype(int)))
         seconds = [round(float(edge) * _FRAME / RATE, 3) for edge in edges]
         return [{"from": begin, "to": end} for begin, end in zip(seconds[::2], seconds[1::2], strict=True)]
+
+
+def likelihoods(model: Any, recordings: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """By recording and frame, how likely it is that somebody speaks; all recordings go forward together."""
+    counts = [len(samples) // _FRAME for samples in recordings]
+    frames = np.zeros((len(recordings), max(counts), _FRAME), np.float32)
+    for number, (samples, count) in enumerate(zip(recordings, counts, strict=True)):
+        frames[number, :count] = samples[: count * _FRAME].reshape(count, _FRAME)
+    state = np.zeros((2, len(recordings), 128), np.float32)
+    before = np.zeros((len(recordings), _BEFORE), np.float32)
+    likely = np.zeros(frames.shape[:2])
+    for step in range(frames.shape[1]):
+        now = np.concatenate([before, frames[:, step]], axis=1)
+        output, state = model.run(None, {"input": now, "state": state, "sr": np.array(RATE, np.int64)})
+        likely[:, step], before = output[:, 0], now[:, -_BEFORE:]
+    return [row[:count] for row, count in zip(likely, counts, strict=True)]
 
 
 def draw_recording(seed: int, *, speech_seconds: float = 1.0, quiet_seconds: float = 0.5) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -38,6 +39,7 @@ class Cluster:
     `prices` is empty (nothing has a price) or names every type. A type without an entry in `workers_per_node` is flat:
     all of its workers count as one node. `machine_of` says for the workers of a type, in their order, which of the
     `machines` each is in; where it is `UNCOUNTED`, and on types without an entry, CPUs and memory are without end.
+    Those machines are the nodes of a type whose nodes have no size.
     """
 
     workers: Mapping[str, int]
@@ -98,7 +100,26 @@ class Cluster:
 
     def consolidates(self, accelerator: str, scale_factor: int) -> bool:
         """Whether a gang of this size fits on one node of this type."""
-        return scale_factor <= self.workers_per_node.get(accelerator, self.workers[accelerator])
+        return scale_factor <= self.largest_node(accelerator)
+
+    def largest_node(self, accelerator: str) -> int:
+        """How many workers of a type the node has that has most of them."""
+        size = self.workers_per_node.get(accelerator)
+        if size is not None:
+            return size
+        counts = Counter(one for one in self.machine_of.get(accelerator, ()) if one != UNCOUNTED)
+        return max(counts.values(), default=self.workers[accelerator])
+
+    def holds_within(self, accelerator: str, scale_factor: int, nodes: int) -> bool:
+        """Whether a gang of this size would fit on so many nodes of a type, if nothing else ran; 0 for any number."""
+        if not nodes:
+            return True
+        size = self.workers_per_node.get(accelerator)
+        if size is not None:
+            return scale_factor <= size * nodes
+        counts = Counter(one for one in self.machine_of.get(accelerator, ()) if one != UNCOUNTED)
+        room = [count for _, count in counts.most_common(nodes)] if counts else [self.workers[accelerator]]
+        return scale_factor <= sum(room)
 
     def has_room(self, accelerator: str, scale_factor: int, cpus: float, memory_bytes: float) -> bool:
         """Whether the machines of a type could hold a gang that asks for so much in all, if nothing else ran there."""

@@ -121,6 +121,7 @@ class _TimedQueues:
         self._note, self._number = note, number
         self.shares: Any = getattr(decider, "shares", None)
         self.reserves: Any = getattr(decider, "reserves", None)
+        self.at_once: Any = getattr(decider, "at_once", None)
 
     def decide(self, queue: Queue, capacity: Capacity) -> Decision:
         began = time.perf_counter()

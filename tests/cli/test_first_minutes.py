@@ -105,6 +105,7 @@ def test_compiling_is_told_once_and_on_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     registered: list[Any] = []
+    monkeypatch.setattr(first_use, "opened", lambda: None)
     monkeypatch.setattr(event, "register", lambda _, listener: registered.append(listener))
     first_use.tell_of_compiling()
     assert not registered

@@ -291,7 +291,7 @@ def _application(made: Made) -> Starlette:
             Route("/workers/drain", guarded(drain), methods=["POST"]),
             Route("/reservations", guarded(reservations)),
             Route("/tokens", guarded(tokens), methods=["GET", "POST"]),
-            Route("/tokens/{token}", guarded(lambda _: _no_content()), methods=["DELETE"]),
+            Route("/tokens/{id}", guarded(lambda _: _no_content()), methods=["DELETE"]),
             *(Route(path, guarded(simple)) for path in ("/status", "/usage", "/metrics", "/journal")),
         ]
     )

@@ -41,7 +41,7 @@ def admissible(rate: float, slo: float) -> list[Configuration]:
     return []
 
 
-@pytest.mark.parametrize("slo", [1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 20.0])
+@pytest.mark.parametrize("slo", [0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 20.0])
 @pytest.mark.parametrize("rate", [0.0, 0.5, 1.0, 2.0, 3.0, 50.0])
 def test_the_largest_batch_that_fills_in_time_is_chosen_and_waited_for(rate: float, slo: float) -> None:
     found = admissible(rate, slo)

@@ -31,6 +31,26 @@ def test_residual_sessions_share_an_accelerator_if_their_batches_fit_the_duty_cy
     assert [each.duty for each in bins] == pytest.approx([0.125, 0.125])
 
 
+def test_requests_that_come_too_seldom_to_wait_for_each_other_run_one_by_one_in_time() -> None:
+    (seldom,) = pack([Session(0.1, 1.0, ((1, 0.2), (8, 0.9)))])
+    assert (seldom.batches, seldom.duty) == ({0: 1}, pytest.approx(0.8)), "0.8 s until its turn, and 0.2 s to run"
+    (tight,) = pack([Session(0.1, 0.3, ((1, 0.2),))])
+    assert (tight.batches, tight.duty) == ({0: 1}, 0.2), "it cannot come round sooner than it runs"
+
+
+def test_what_is_left_of_a_saturated_session_is_what_its_own_accelerators_do_not_serve() -> None:
+    """160/s fill one accelerator; the other 10/s come too seldom for any batch to fill in 0.2 s."""
+    bins = pack([Session(170, 0.2, A)])
+    assert [each.batches for each in bins] == [{0: 16}, {0: 4}]
+    assert [each.duty for each in bins] == pytest.approx([0.1, 0.15])
+
+
+def test_a_rest_that_small_batches_are_too_slow_for_has_an_accelerator_to_itself() -> None:
+    """8 of 20/s are together only after 0.4 s of 0.25; one at a time, each of 0.1 s, makes 10/s."""
+    (alone,) = pack([Session(20.0, 0.25, ((1, 0.1), (8, 0.12)))])
+    assert (alone.batches, alone.duty) == ({0: 8}, 0.12)
+
+
 def test_models_that_do_not_fit_one_memory_do_not_share() -> None:
     sessions = [Session(64, 0.2, A, 0, 6e9), Session(32, 0.25, B, 1, 6e9)]
     assert len(pack(sessions, 16e9)) == 1

@@ -85,7 +85,7 @@ def _file(name: str, most: int = 2000) -> bytes:
 def _progress(data: bytes) -> object:
     files = _run_files()
     (files.channel.directory / "progress-0.json").write_bytes(data)
-    return files.progress(1), files.is_cooperative(1), files.channel.lease()
+    return files.progress(range(1)), files.is_cooperative(range(1)), files.channel.lease()
 
 
 def _run_directory(data: bytes) -> object:
@@ -93,7 +93,7 @@ def _run_directory(data: bytes) -> object:
     files = _run_files()
     for name in ("exit.json", "lease.json", "ranks.json", "order.json", "claim.json"):
         (files.directory / name).write_bytes(data)
-    return files.lease(), files.started(), files.order(), files.claimed_by(), outcome_of(files, 1)
+    return files.lease(), files.started(), files.order(), files.claimed_by(), outcome_of(files, range(1))
 
 
 @functools.cache

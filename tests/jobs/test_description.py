@@ -26,7 +26,7 @@ workdir: /tmp
 envs: {DATA: /data, WORKERS: 4, DEBUG: true}
 resources:
   accelerators: [A100, V100]:2
-num_nodes: 1
+num_nodes: 3
 team: vision
 weight: 2
 deadline: 1h30m
@@ -152,7 +152,8 @@ def test_a_deadline_may_be_a_time() -> None:
         ),
         ("run: a\nname: ..", "name: '..' given, but it must not be a path"),
         ("run: a\nname: two words", "name: 'two words' given, but it is not one; expected up to 63 letters"),
-        ("run: a\nnum_nodes: 2", "num_nodes: 2 given, but a job runs on one node here; ask for more accelerators"),
+        ("run: a\nnum_nodes: 0", "num_nodes: 0 given, expected a whole number from 1 to 1000, as in 2"),
+        ("run: a\nnum_nodes: two", 'num_nodes: "two" given, expected a whole number from 1 to 1000'),
         ("run: a\nwieght: 2", "wieght: no such field, did you mean 'weight'?"),
         ("run: a\nweight: 0", "weight: 0 given, expected a number above 0"),
         ("run: a\nweight: 1\npriority: 2", "priority: given beside weight, which says the same; keep one of them"),

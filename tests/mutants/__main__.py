@@ -93,11 +93,13 @@ def _scratch() -> Iterator[Path]:
 
 
 def _with_kernels(file: Path) -> bool:
-    return "from numba import" in file.read_text()
+    return "from fairway.compiled import" in file.read_text()
 
 
-def _recorded(folders: list[Path], kernels: set[str], jobs: int) -> dict[bool, list[recording.Record]]:
-    """The records of all test files, made where they are missing.
+def _recorded(
+    folders: list[Path], kernels: set[str], jobs: int, *, only_there: bool
+) -> dict[bool, list[recording.Record]]:
+    """The records of all test files, made where they are missing, unless `only_there`.
 
     Without compiled kernels, only those of the parts that the kernels are in: elsewhere they are a means.
     """
@@ -105,7 +107,8 @@ def _recorded(folders: list[Path], kernels: set[str], jobs: int) -> dict[bool, l
     files = list(recording.test_files(folders))
     found: dict[bool, list[recording.Record]] = {}
     for compiled in (True, False):
-        _record([file for file in files if not recording.record_path(file, compiled).exists()], compiled, jobs)
+        missing = [file for file in files if not recording.record_path(file, compiled).exists()]
+        _record([] if only_there else missing, compiled, jobs)
         paths = {file: recording.record_path(file, compiled) for file in files}
         by_file = {file: recording.load(path) for file, path in paths.items() if path.exists()}  # not if edited since
         found[compiled] = list(by_file.values())
@@ -201,8 +204,8 @@ def _equals() -> dict[str, list[dict[str, str]]]:
 def _is_equal(mutant: Mutant, listed: dict[str, list[dict[str, str]]]) -> bool:
     """Whether an entry names the mutant: by its function and text and, where that is not enough, its line and result.
 
-    `a number` stands for any number, `a boundary` for a comparison of which only the case of equality changes, and an
-    ellipsis for any text.
+    `a number` stands for any number, `a boundary` for a comparison of which only the case of equality changes, `text`
+    for what is changed, where `before` says its kind only, and an ellipsis for any text.
     """
     file = str(mutant.file.relative_to(SOURCE / "fairway"))
     line = mutant.text.splitlines()[mutant.line - 1].strip()
@@ -214,6 +217,7 @@ def _is_equal(mutant: Mutant, listed: dict[str, list[dict[str, str]]]) -> bool:
     return any(
         _fits(one["in"], mutant.within)
         and (one["before"] in kinds or _fits(one["before"], mutant.before))
+        and _fits(one.get("text", mutant.before), mutant.before)
         and one.get("after", mutant.after) == mutant.after
         and _fits(one.get("line", line), line)
         for files, ones in listed.items()
@@ -258,6 +262,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=30.0, help="seconds of tests for one mutant, at most")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many to try at the same time")
     parser.add_argument(
+        "--recorded", action="store_true", help="record no more tests: try those mutants that a recorded test executes"
+    )
+    parser.add_argument(
         "--check-equal", action="store_true", help="only check that equal.toml names mutants that exist"
     )
     return parser.parse_args(arguments)
@@ -281,13 +288,17 @@ def main(arguments: Sequence[str]) -> int:
     equal = [mutant for mutant in drawn if _is_equal(mutant, equals)]
     tried = [mutant for mutant in drawn if not _is_equal(mutant, equals)]
     kernels = {str(one.file.relative_to(SOURCE)) for one in tried if _with_kernels(one.file)}
-    records = _recorded(folders_of(paths), kernels, options.jobs)
+    records = _recorded(folders_of(paths), kernels, options.jobs, only_there=options.recorded)
     selection = Selection(records, options.budget)
     print(f"{len(drawn)} mutants drawn; tests recorded after {time.monotonic() - began:.0f} s", flush=True)
     trials = []
     for mutant in tried:
         compiled = not _with_kernels(mutant.file)
         trials.append(_Trial(mutant, selection.batches(mutant, compiled), compiled))
+    if options.recorded:
+        reached = [trial for trial in trials if trial.batches]
+        print(f"{len(trials) - len(reached)} of them are not tried: no test that is recorded executes them", flush=True)
+        trials = reached
     unseen = {id(trial) for trial in trials if not trial.batches}
 
     def say(trial: _Trial) -> None:

@@ -99,8 +99,7 @@ class Run:
             sys.dont_write_bytecode = self.source != SOURCE
             sys.path.insert(0, str(self.source))
             if not self.compiled:
-                os.environ["NUMBA_DISABLE_JIT"] = "1"
-                numba.config.DISABLE_JIT = True
+                os.environ["FAIRWAY_COMPILED"] = "no"
             code = self.work()
         except BaseException:
             traceback.print_exc()

@@ -27,7 +27,7 @@ from tests.mutants.changes import ROOT, SOURCE
 CACHE = ROOT / ".cache" / "mutants"
 PLAIN = ("-W", "ignore::RuntimeWarning")  # what compiled code divides by zero without a word, plain Python warns of
 _LIMIT_SECONDS = {True: 100.0, False: 10.0}  # for one test, with compiled kernels and without
-_LEFT_OUT = "not postgresql and not kill and not speed"
+_LEFT_OUT = "not postgresql and not test_speed"
 _SETTINGS = """
 [run]
 include = {source}/*

@@ -66,7 +66,7 @@ class Served:
 @contextmanager
 def running_server(scheduler: SchedulerView, **options: Any) -> Iterator[ServiceServer]:
     """A server, as long as it is needed."""
-    server = ServiceServer(scheduler, options.pop("host", "127.0.0.1"), 0, **options)
+    server = ServiceServer(scheduler, options.pop("host", "127.0.0.1"), options.pop("port", 0), **options)
     thread = Thread(target=server.run, name="service-under-test", daemon=True)
     thread.start()
     try:

@@ -35,20 +35,27 @@ ROUTES = [
     ("POST", "/reservations"),
     ("DELETE", "/reservations/reservation-1"),
     ("GET", "/journal"),
+    ("GET", "/plan/state"),
+    ("POST", "/plan"),
     ("GET", "/openapi.json"),
+    ("GET", "/history"),
+    ("GET", "/session"),
 ]
+PUBLIC = [("POST", "/session"), ("DELETE", "/session")]
 
 
 def test_these_are_all_routes(admin: httpx.Client) -> None:
     described = {
-        (method.upper(), path.format(job="job-1", token="x", reservation="reservation-1"))
+        (method.upper(), path.format(job="job-1", id="x", reservation="reservation-1"))
         for path, methods in admin.get("/openapi.json").json()["paths"].items()
         for method in methods
     }
-    assert described == set(ROUTES) - {("GET", "/openapi.json")}
+    assert described == {*ROUTES, *PUBLIC} - {("GET", "/openapi.json")}
 
 
-@pytest.mark.parametrize(("method", "path"), [*ROUTES, ("GET", "/"), ("GET", "/docs"), ("GET", "/nothing")])
+@pytest.mark.parametrize(
+    ("method", "path"), [*ROUTES, ("POST", "/"), ("GET", "/dashboard/nothing"), ("GET", "/nothing")]
+)
 def test_nobody_gets_anywhere_without_a_token(shared: Served, method: str, path: str) -> None:
     with shared.client_with(None) as client:
         for headers in (
@@ -159,3 +166,10 @@ def test_a_revoked_token_is_worth_nothing_at_once_here_and_within_a_second_elsew
         time.sleep(REMEMBERED_SECONDS)
         assert client.get("/jobs").status_code == 401
         assert REMEMBERED_SECONDS < 1
+
+
+def test_a_request_with_two_tokens_is_refused_whichever_would_do(shared: Served, admin: httpx.Client) -> None:
+    both = [("Authorization", f"Bearer {shared.secret}")] * 2
+    answer = httpx.get(f"{shared.address}/status", headers=both)
+    assert (answer.status_code, answer.json()["code"]) == (401, "no-token")
+    assert admin.get("/status").status_code == 200, "one is enough"

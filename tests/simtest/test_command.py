@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,3 +55,24 @@ def test_a_plan_has_one_form_in_json() -> None:
     assert json.dumps(plan.to_dict()) == json.dumps(
         type(plan).from_dict(json.loads(json.dumps(plan.to_dict()))).to_dict()
     )
+
+
+def test_a_reader_of_the_output_that_has_seen_enough_is_no_error() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "fairway.simtest",
+        "--component",
+        "training",
+        "--generator",
+        "uniform",
+        "--seed",
+        "5",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1

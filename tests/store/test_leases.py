@@ -304,3 +304,25 @@ class LeasesOverTime(RuleBasedStateMachine):
 
 TestLeasesOverTime = LeasesOverTime.TestCase
 TestLeasesOverTime.settings = settings(max_examples=12, stateful_step_count=25)
+
+
+def test_leases_on_parts_hold_a_worker_together_but_no_more_than_the_whole_of_it(store: Store) -> None:
+    with_workers(store)
+    jobs = submitted(store, 4)
+    store.write(grant_lease, Grant(1, (jobs[0],), "v100", (0,), 10.0, part=0.5), at=1.0)
+    store.write(grant_lease, Grant(2, (jobs[1],), "v100", (0,), 10.0, part=0.3), at=1.0)
+    with pytest.raises(HeldError, match=r"0\.8 of worker v100 0 are held by leases 1, 2, lease 3 has to wait"):
+        store.write(grant_lease, Grant(3, (jobs[2],), "v100", (0,), 10.0, part=0.3), at=1.0)
+    with pytest.raises(HeldError, match=r"0\.8 of worker v100 0 are held"):
+        store.write(grant_lease, Grant(3, (jobs[2],), "v100", (0,), 10.0), at=1.0)
+    store.write(end_lease, 1, at=2.0)
+    store.write(grant_lease, Grant(3, (jobs[2],), "v100", (0,), 10.0, part=0.7), at=2.0)
+    assert [(lease.number, lease.part) for lease in store.read(open_leases)] == [(2, 0.3), (3, 0.7)]
+
+
+def test_a_part_waits_for_a_whole_worker_that_is_held(store: Store) -> None:
+    with_workers(store)
+    jobs = submitted(store, 2)
+    store.write(grant_lease, Grant(1, (jobs[0],), "v100", (0,), 10.0), at=1.0)
+    with pytest.raises(HeldError, match="worker v100 0 is held by lease 1, lease 2 has to wait"):
+        store.write(grant_lease, Grant(2, (jobs[1],), "v100", (0,), 10.0, part=0.1), at=1.0)

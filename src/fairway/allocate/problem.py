@@ -18,6 +18,7 @@ import numpy.typing as npt
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from fairway.allocate.demand import Demand
+from fairway.allocate.packing.requests import WHOLE
 from fairway.cluster import Cluster
 from fairway.errors import InputError
 from fairway.jobs import Entity, Job, Pair
@@ -97,6 +98,8 @@ class PairsOfKinds(Pairs):
 class Problem:
     """One allocation decision: n jobs, in order of arrival, and the workers of J accelerator types.
 
+    `scale_factors` are the workers that each job asks for; one that asks for parts of workers has less than 1 of each.
+
     `steps_left` and `slo_seconds` are NaN where unknown or absent. `team[i]` is the position of job i's entity in
     `entities`, -1 for none. `previous` is the decision that this one follows: policies that keep running jobs where
     they are read it, and its prices are where the search for the new ones starts. `seed` is for policies that draw.
@@ -156,7 +159,7 @@ class Problem:
             workers=np.array([cluster.workers[name] for name in types], dtype=float),
             ids=ids,
             throughputs=np.array([_rates(job, cluster) for job in jobs], dtype=float).reshape(len(jobs), len(types)),
-            scale_factors=np.array([job.scale_factor for job in jobs], dtype=float),
+            scale_factors=np.array([job.scale_factor * job.thousandths / WHOLE for job in jobs], dtype=float),
             weights=np.array([job.weight for job in jobs], dtype=float),
             steps_left=_optional(job.steps_left for job in jobs),
             elapsed=np.array([job.elapsed for job in jobs], dtype=float),
@@ -290,6 +293,11 @@ class Problem:
         else:
             rates = np.einsum("ij,ij->i", self.rates, self.isolated_shares)
         return rates
+
+    def in_whole_numbers(self) -> tuple[IntArray, IntArray]:
+        """What each job asks for and what there is of each type; in thousandths where jobs ask for parts."""
+        unit = 1 if (self.scale_factors == np.floor(self.scale_factors)).all() else WHOLE
+        return np.rint(self.scale_factors * unit).astype(np.int64), (self.workers * unit).astype(np.int64)
 
     @property
     def dollars_or_one(self) -> FloatArray:

@@ -1,7 +1,6 @@
-"""Says why nothing happens while numerical code is compiled, which is done once after installation.
+"""Says why nothing happens while numerical code is compiled, which only happens where Fairway came without it.
 
-Compiled code is kept beside the package, or in the user's cache; numba says when something has to be compiled after
-all. The user before a terminal hears of it once; scripts and tests hear nothing.
+The user before a terminal hears of it once; scripts and tests hear nothing.
 """
 
 from __future__ import annotations
@@ -9,12 +8,17 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from fairway.compiled.library import opened
+
 
 def tell_of_compiling() -> None:
     """Have the user told, should anything be compiled from now on in this process."""
-    if not sys.stderr.isatty():
+    if opened() is not None or not sys.stderr.isatty():
         return
-    from numba.core import event
+    try:
+        from numba.core import event
+    except ImportError:  # nothing compiles then, which is warned of where it matters
+        return
 
     class Listener(event.Listener):
         def on_start(self, _: Any) -> None:

@@ -83,7 +83,9 @@ def check(json_to: JsonTo = None) -> None:
 
 @gpus.command()
 def layouts(
-    device: Annotated[str, typer.Argument(metavar="DEVICE", help="As in a100-40gb, a100-80gb, h100-80gb or a30.")],
+    device: Annotated[
+        str, typer.Argument(metavar="DEVICE", help="As in a100-40gb, a100-80gb, h100-80gb, b200-180gb or a30.")
+    ],
     json_to: JsonTo = None,
 ) -> None:
     """List the ways in which MIG can cut a GPU so that no other instance fits in, with the place of each instance.

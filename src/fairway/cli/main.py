@@ -19,6 +19,7 @@ from fairway.cli.decide.place import place
 from fairway.cli.decide.policies import policies
 from fairway.cli.demo import demo
 from fairway.cli.gpus import gpus
+from fairway.cli.history import history
 from fairway.cli.jobs.cancel import cancel
 from fairway.cli.jobs.explain import explain
 from fairway.cli.jobs.logs import logs
@@ -28,6 +29,8 @@ from fairway.cli.jobs.status import status
 from fairway.cli.jobs.submit import SubmitCommand, submit
 from fairway.cli.jobs.usage import usage
 from fairway.cli.new import new
+from fairway.cli.open_run import open_run
+from fairway.cli.plan import plan
 from fairway.cli.profile import profile
 from fairway.cli.reservations import reservations, reserve
 from fairway.cli.screens.top import top
@@ -110,8 +113,10 @@ app.command(rich_help_panel=_DECIDE)(policies)
 app.add_typer(simulate, rich_help_panel=_DECIDE)
 app.command(rich_help_panel=_DECIDE)(sweep)
 app.command(rich_help_panel=_DECIDE)(compare)
+app.command(rich_help_panel=_DECIDE)(plan)
 app.command(rich_help_panel=_DECIDE)(reproduce)
 app.command(rich_help_panel=_DECIDE)(replay)
+app.command("open", rich_help_panel=_DECIDE)(open_run)
 app.command(rich_help_panel=_DECIDE)(new)
 
 _SERVE = "Serve models"
@@ -133,6 +138,7 @@ app.command(rich_help_panel=_RUN)(workers)
 app.command(rich_help_panel=_RUN)(drain)
 app.command(rich_help_panel=_RUN)(reserve)
 app.command(rich_help_panel=_RUN)(reservations)
+app.add_typer(history, name="history", rich_help_panel=_RUN)
 app.add_typer(gpus, rich_help_panel=_RUN)
 app.add_typer(token, rich_help_panel=_RUN)
 

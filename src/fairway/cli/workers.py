@@ -81,7 +81,7 @@ def _print(found: Sequence[Worker], json_to: str | None) -> None:
         row = [
             words.text(worker.name, "bold"),
             words.state(worker.state),
-            words.text(", ".join(worker.jobs)),
+            words.text(", ".join(_with_part(worker, job) for job in worker.jobs)),
             words.text(worker.lease),
             words.text(device, "magenta" if worker.emulated else ""),
             words.text(worker.agent),
@@ -90,6 +90,11 @@ def _print(found: Sequence[Worker], json_to: str | None) -> None:
         row += [words.text(worker.trouble, "red")] if sick else []
         table.add_row(*row)
     words.console().print(table)
+
+
+def _with_part(worker: Worker, job: str) -> str:
+    """A job, and how much of the worker it has if not the whole."""
+    return f"{job} ({worker.parts[job]:g})" if job in worker.parts else job
 
 
 def load_of(worker: Worker) -> str:

@@ -164,6 +164,11 @@ class Calls:
         query = tuple((name, str(value)) for name, value in given if value is not None)
         return self._one(Request("GET", "/usage", query), Usage.of)
 
+    def plan_state(self, types: Iterable[str]) -> Steps[dict[str, Any]]:
+        """The state that plans begin from."""
+        query = tuple(("type", name) for name in types)
+        return self._one(Request("GET", "/plan/state", query), dict)
+
     def metrics(self) -> Steps[str]:
         """What Prometheus would read."""
         answer = yield from self.patience.answered(Request("GET", "/metrics"))

@@ -40,7 +40,7 @@ def job_rows(jobs: Sequence[Job], now: float) -> dict[str, list[Any]]:
     for name in types:
         columns[f"{name}_seconds"] = [
             sum(
-                _seconds(lease, now) * len(lease.workers) / sharing.get(lease.number, 1)
+                _seconds(lease, now) * lease.part * len(lease.workers) / sharing.get(lease.number, 1)
                 for lease in job.leases
                 if lease.accelerator == name
             )

@@ -65,6 +65,7 @@ class Lease(Record):
     granted_at: float | None = None
     ended_at: float | None = None
     reason: str | None = None
+    part: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +219,7 @@ class Worker(Record):
     utilization: float | None = None
     power_watts: float | None = None
     links: Sequence[str] = ()
+    parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

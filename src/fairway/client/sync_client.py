@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Literal, Self, TypeVar, overload
+from typing import Any, Literal, Self, TypeVar, overload
 
 import httpx
 
@@ -163,6 +163,10 @@ class Client:
     ) -> Usage:
         """What was used in the last week, or between two moments in seconds since 1970, by team, user or both."""
         return self._one(self._calls.usage(by, since, until, team))
+
+    def plan_state(self, types: Iterable[str] = ()) -> dict[str, Any]:
+        """What the scheduler knows at this moment, for plans: with rates on types that the cluster lacks."""
+        return self._one(self._calls.plan_state(types))
 
     def metrics(self) -> str:
         """The metrics in Prometheus' form."""

@@ -18,7 +18,7 @@ from fairway.configure import queues
 from fairway.configure.capacity import Capacity
 from fairway.configure.check_situations import KINDS, Situation, situation_of
 from fairway.configure.configurator import Configurator, QueueConfigurator, TurnOrder
-from fairway.configure.queues import Candidates, Choice, Decision, Drop, Queue, Wait
+from fairway.configure.queues import Candidates, Choice, Decision, Drop, Preempt, Queue, Wait
 from fairway.errors import FairwayError
 
 _SEED = 7
@@ -71,8 +71,8 @@ class Trial:
         except Exception as error:
             message = f"{self._place('answers')}: decide raises {type(error).__name__}: {error} for {queue}"
             raise ConfiguratorError(message) from error
-        if not isinstance(decision, Candidates | Wait | Drop):
-            self.fail("answers", f"decides {decision!r}, expected Candidates, a Wait or a Drop")
+        if not isinstance(decision, Candidates | Wait | Drop | Preempt):
+            self.fail("answers", f"decides {decision!r}, expected Candidates, a Wait, a Drop or a Preempt")
         if isinstance(decision, Candidates) and not all(isinstance(each, Choice) for each in decision.choices):
             self.fail("answers", f"decides {decision!r}, expected that each of the choices is a Choice")
         return decision
@@ -150,7 +150,7 @@ def idle_workers_get_work(trial: Trial) -> None:
     for queue in situation.queues:
         patient = queue._replace(waited=situation.application.slo_seconds + 1.0)
         decision = trial.decide(patient, situation.idle())
-        if isinstance(decision, Drop):
+        if isinstance(decision, Drop | Preempt):
             continue
         if isinstance(decision, Wait) or not decision.choices:
             trial.fail("idle_workers_get_work", f"decides {decision} for {patient}")
@@ -187,6 +187,8 @@ def _comparable(trial: Trial, decision: Decision) -> object:
         return "waits", decision.seconds
     if isinstance(decision, Drop):
         return "drops", decision.jobs
+    if isinstance(decision, Preempt):
+        return "preempts", decision
     return "starts", decision.choices, trial.values(decision)
 
 

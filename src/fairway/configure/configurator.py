@@ -16,7 +16,7 @@ from fairway.configure.capacity import Capacity
 from fairway.configure.platform import Platform
 from fairway.configure.queues import Decision, Queue
 
-TurnOrder = Literal["recheck", "ring", "slack"]
+TurnOrder = Literal["recheck", "ring", "slack", "largest"]
 """Which queue is asked first: see `fairway.configure.turns`."""
 
 

@@ -1,4 +1,4 @@
-"""What a configurator that plans for all queues together is asked for, and what it answers (Nexus, InferLine).
+"""What a configurator that plans for all queues together is asked, and what it answers (Nexus, Shepherd, InferLine).
 
 A configurator that has a field `fleet` (`FleetRules`) sees more than one queue at a time. Its jobs may wait in order of
 their deadlines, all of which it is then told. If it has a planner, that is asked when the engine starts and once an
@@ -37,11 +37,15 @@ class StagePlan(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """An application, by stage the number of its model (-1: none), and its requests per second; None: not known yet."""
+    """An application, by stage the number of its model (-1: none), and its requests per second; None: not known yet.
+
+    `arrivals` are the times at which its requests came of late, for a planner that asks for them, the oldest first.
+    """
 
     application: Application
     models: tuple[int, ...]
     rate: float | None
+    arrivals: Sequence[float] = ()
 
 
 class Machines(NamedTuple):
@@ -63,24 +67,37 @@ FleetPlan = tuple[tuple[StagePlan, ...], ...]
 class FleetPlanner(Protocol):
     """Plans for all applications together."""
 
-    def plan(self, demands: Sequence[Demand], machines: Machines, before: FleetPlan | None) -> FleetPlan:
-        """Say what each stage runs in, and where."""
+    def plan(
+        self, demands: Sequence[Demand], machines: Machines, before: FleetPlan | None, now: float = 0.0
+    ) -> FleetPlan:
+        """Say what each stage runs in, and where; `before` is what it has answered last."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FleetRules:
-    """What a configurator asks of the engine that plans: deadlines of all jobs, in order, and plans, if any."""
+    """What a configurator asks of the engine that plans: deadlines of all jobs, in order, and plans, if any.
+
+    Its planner gets the arrivals of the last `window_seconds`. One that `preempts` may stop a batch for a larger one.
+    """
 
     planner: FleetPlanner | None = None
     first_epoch_seconds: float = 1.0
     epoch_seconds: float = 10.0
+    window_seconds: float = 0.0
+    preempts: bool = False
 
 
 def fleet_rules_of(configurator: object) -> FleetRules | None:
     """What a configurator asks for, None for one that decides queue by queue."""
     rules = getattr(configurator, "fleet", None)
     return rules if isinstance(rules, FleetRules) else None
+
+
+def preempts(configurator: object) -> bool:
+    """Whether a configurator, if there is one, may stop a batch that runs."""
+    rules = fleet_rules_of(configurator)
+    return rules is not None and rules.preempts
 
 
 def later_seconds(application: Application, seconds: Sequence[float]) -> tuple[float, ...]:

@@ -1,5 +1,5 @@
-"""What a decision is about and what it says: one queue in; sizes to start a batch in, a time to wait, or jobs to give
-up, out.
+"""What a decision is about and what it says: one queue in; sizes to start a batch in, a batch to start in place of one
+that runs, a time to wait, or jobs to give up, out.
 
 There is a queue for each stage of each application; a batch never mixes queues. Jobs are in order of arrival. Which
 worker runs the batch is for floor 3: the first of the sizes runs for which that finds one.
@@ -21,6 +21,14 @@ KINDS: tuple[Kind, ...] = ("planned", "best-effort", "shed", "forced")
 """
 
 
+class Running(NamedTuple):
+    """A batch that has a worker to itself: its number, its jobs, and the seconds until it should have ended."""
+
+    number: int
+    jobs: int
+    seconds_left: float
+
+
 class Queue(NamedTuple):
     """The queue of a stage at the moment of a decision; times are seconds from now.
 
@@ -30,7 +38,8 @@ class Queue(NamedTuple):
     number of jobs per second that arrived of late, `failures` how often in a row nothing fitted. `warm` marks workers
     with an idle copy of the stage's model; None if all have one. `noise` is that of the platform as measured so far, if
     known. For a configurator with `fleet`, jobs are in order of their deadlines, `deadlines` has the time that each of
-    them has left, of no more than twice the largest batch, and `plan` is that of the stage, if there is one.
+    them has left, of no more than twice the largest batch, and `plan` is that of the stage, if there is one. For one
+    that preempts, `running` has, by worker, the batch that runs there, None if there is none or several.
     """
 
     stage: int
@@ -45,6 +54,7 @@ class Queue(NamedTuple):
     noise: float | None = None
     deadlines: Sequence[float] = ()
     plan: StagePlan | None = None
+    running: Sequence[Running | None] = ()
 
 
 class Choice(NamedTuple):
@@ -65,11 +75,13 @@ class Candidates(NamedTuple):
     """Start a batch in the first of these sizes that a worker has room for.
 
     With `value`, in the one that is worth most on the worker that it would get. With `among`, only on these workers.
+    The first `skip` jobs of the queue stay where they are, and the batch is of those after them.
     """
 
     choices: tuple[Choice, ...]
     value: Value | None = None
     among: BoolArray | None = None
+    skip: int = 0
 
 
 class Wait(NamedTuple):
@@ -84,4 +96,15 @@ class Drop(NamedTuple):
     jobs: int
 
 
-Decision = Candidates | Wait | Drop
+class Preempt(NamedTuple):
+    """Start a batch in this size in place of the one that runs on this worker, whose jobs go back to their queue.
+
+    What that has done so far is lost. `skip` is as for `Candidates`.
+    """
+
+    choice: Choice
+    worker: int
+    skip: int = 0
+
+
+Decision = Candidates | Wait | Drop | Preempt

@@ -3,7 +3,7 @@
 `recheck`: queues for which nothing fitted are on a list. A pass asks each of them once, the longest there first, and
 takes it off the list if a task starts. Then it goes around all other queues, beginning after the one that was served
 last, and asks each until it is empty or fails, which puts it on the list. `ring`: the same without a list. `slack`:
-whichever has the least time left first.
+whichever has the least time left first. `largest`: whichever could start the most jobs at once first.
 
 A pass is pure but for the `Turns` that it advances: `ask` does what a decision says, and tells whether a task started.
 """
@@ -63,7 +63,10 @@ def ring_pass(turns: Turns, lengths: Sequence[int], ask: Ask) -> None:
 
 
 def slack_pass(turns: Turns, lengths: Sequence[int], slack: Callable[[int], float], ask: Ask) -> None:
-    """One pass by the time that the oldest job of each queue has left, the least first, each until it fails."""
+    """One pass by the time that the oldest job of each queue has left, the least first, each until it fails.
+
+    Any other number that is least for the queue to be asked first will do.
+    """
     failed: set[int] = set()
     while waiting := [queue for queue in range(turns.queues) if lengths[queue] and queue not in failed]:
         queue = min(waiting, key=lambda each: (slack(each), each))

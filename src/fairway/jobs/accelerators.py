@@ -1,7 +1,8 @@
 """Which accelerators a job asks for: how many, and of which types any one will do.
 
 `A100`, `A100:2`, `[A100, V100]:2`, a list of such words or SkyPilot's `{A100: 2, V100: 2}` all say it. A gang sits on
-one type, so the count is the same whichever type it gets.
+one type, so the count is the same whichever type it gets. A number below 1, as in `A100:0.5`, is a part of one
+accelerator, of which other jobs may have the rest.
 """
 
 from __future__ import annotations
@@ -16,17 +17,24 @@ from fairway.options import nearest
 
 _MOST = 10_000
 _MOST_TYPES = 1000
-_ONE = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?::\s*(\d+)\s*)?")
-_SEVERAL = re.compile(r"\s*\[([^\[\]]*)\]\s*(?::\s*(\d+)\s*)?")
+LEAST_PART = 0.001
+"""The smallest part of an accelerator that is counted."""
+
+_ONE = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?::\s*(\d+(?:\.\d+)?|\.\d+)\s*)?")
+_SEVERAL = re.compile(r"\s*\[([^\[\]]*)\]\s*(?::\s*(\d+(?:\.\d+)?|\.\d+)\s*)?")
 _EXAMPLES = "'A100:2', '[A100, V100]:2' or {A100: 2}"
 
 
 @dataclass(frozen=True, slots=True)
 class AcceleratorRequest:
-    """So many workers, all of one of these types; no types means that any will do."""
+    """So many workers, all of one of these types; no types means that any will do.
+
+    `part` is how much of the worker it asks for, where it is less than a whole one.
+    """
 
     types: tuple[str, ...] = ()
     count: int = 1
+    part: float = 1.0
 
     @classmethod
     def read(cls, given: object) -> AcceleratorRequest:
@@ -44,7 +52,12 @@ class AcceleratorRequest:
     def __str__(self) -> str:
         """The form in which it is stored, sent and shown: `a100`, `[a100, v100]:2`; `any` where any type will do."""
         names = f"[{', '.join(self.types)}]" if len(self.types) > 1 else "".join(self.types) or "any"
-        return names if self.count == 1 else f"{names}:{self.count}"
+        return names if self.workers == 1 else f"{names}:{self.workers:g}"
+
+    @property
+    def workers(self) -> float:
+        """How many workers it asks for, a part of one counted as that."""
+        return self.count if self.part == 1 else self.count * self.part
 
     @classmethod
     def _of_text(cls, text: str) -> AcceleratorRequest:
@@ -58,7 +71,7 @@ class AcceleratorRequest:
         return cls._of_pairs([(_one(word)[0], count) for word in words])
 
     @classmethod
-    def _of_pairs(cls, pairs: list[tuple[str, int]]) -> AcceleratorRequest:
+    def _of_pairs(cls, pairs: list[tuple[str, float]]) -> AcceleratorRequest:
         if not pairs:
             raise InputError(f"no accelerator type given, expected {_EXAMPLES}; leave it out if any will do")
         if len(pairs) > _MOST_TYPES:
@@ -69,8 +82,10 @@ class AcceleratorRequest:
             raise InputError(f"'{repeated}' given twice; keep one of them")
         counts = sorted({count for _, count in pairs})
         if len(counts) > 1:
-            raise InputError(f"counts {counts[0]} and {counts[-1]} given, expected the same count for every type")
-        return cls(tuple(types), counts[0])
+            raise InputError(f"counts {counts[0]:g} and {counts[-1]:g} given, expected the same count for every type")
+        if counts[0] < 1:
+            return cls(tuple(types), part=counts[0])
+        return cls(tuple(types), int(counts[0]))
 
     def among(self, known: Sequence[str]) -> tuple[str, ...]:
         """The types of a cluster that will do, as the cluster spells them; refuses one that the cluster lacks."""
@@ -82,15 +97,32 @@ class AcceleratorRequest:
         return tuple(spelled[name] for name in self.types) or tuple(known)
 
 
-def _one(word: object) -> tuple[str, int]:
+def _one(word: object) -> tuple[str, float]:
     match = _ONE.fullmatch(word) if isinstance(word, str) else None
     if not match:
         raise InputError(f"{shown(word)} given, expected {_EXAMPLES}")
     return match[1], _count(match[2] or 1)
 
 
-def _count(given: object) -> int:
+def _count(given: object) -> float:
     text = str(given)
-    if isinstance(given, bool) or not re.fullmatch(r"\d{1,9}(\.0)?", text) or not 1 <= int(float(text)) <= _MOST:
-        raise InputError(f"a count of {shown(given)} given, expected a whole number from 1 to {_MOST}")
-    return int(float(text))
+    if (
+        isinstance(given, bool)
+        or not re.fullmatch(r"\d{1,9}(\.\d{1,9})?|\.\d{1,9}", text)
+        or not 0 < float(text) <= _MOST
+    ):
+        raise InputError(
+            f"a count of {shown(given)} given, expected a whole number from 1 to {_MOST}, or a part of one accelerator "
+            "below 1, as in 0.5"
+        )
+    count = float(text)
+    if count >= 1 and count != int(count):
+        raise InputError(
+            f"a count of {shown(given)} given, expected a whole number, or a part of a single accelerator below 1; "
+            "a job has either whole ones or a part of one"
+        )
+    if count < 1 and abs(count / LEAST_PART - round(count / LEAST_PART)) > 1e-6:
+        raise InputError(
+            f"a part of {shown(given)} given, expected one in thousandths, as in {max(round(count, 3), LEAST_PART):g}"
+        )
+    return int(count) if count >= 1 else count

@@ -57,16 +57,17 @@ from fairway.jobs.values import (
     Webhook,
     Weight,
     job_name,
-    one_node,
 )
 from fairway.magnitudes import MOST_STEPS
 
 _BRACKETS = re.compile(
-    r"^([ \t]*(?:resources:[ \t]*\{[ \t]*)?accelerators:[ \t]*)(\[[^\[\]\n]*\][ \t]*:[ \t]*\d+)", re.MULTILINE
+    r"^([ \t]*(?:resources:[ \t]*\{[ \t]*)?accelerators:[ \t]*)(\[[^\[\]\n]*\][ \t]*:[ \t]*[\d.]+)", re.MULTILINE
 )
 
 MOST_DOCUMENTS = 100
 """Descriptions in one submission; each may be an array."""
+
+MOST_NODES = 1000
 
 
 class _Part(BaseModel):
@@ -88,8 +89,9 @@ class Resources(_Part):
 
     accelerators: Accelerators = Field(
         default_factory=AcceleratorRequest,
-        description="The accelerator types that will do, and how many of one type it needs; one of any type otherwise.",
-        examples=["V100", "V100:2", "[A100, V100]:2", {"A100": 2}],
+        description="The accelerator types that will do, and how many of one type it needs, or which part of one as in "
+        "`A100:0.5`; one of any type otherwise.",
+        examples=["V100", "V100:2", "V100:0.5", "[A100, V100]:2", {"A100": 2}],
     )
     cpus: Cpus | None = Field(
         default=None,
@@ -200,8 +202,13 @@ class JobDescription(_Part):
     resources: Annotated[Resources, Expected("an object, as in {accelerators: A100:2}")] = Field(
         default=Resources(), description="What it needs."
     )
-    num_nodes: Annotated[int, AfterValidator(one_node), Expected("1, or nothing")] = Field(
-        default=1, description="How many machines it spans; only 1 is possible.", json_schema_extra={"const": 1}
+    num_nodes: Annotated[
+        int, Field(ge=1, le=MOST_NODES), Expected(f"a whole number from 1 to {MOST_NODES}, as in 2")
+    ] = Field(
+        default=1,
+        description="How many machines it may span, each with so many accelerators: `V100:2` on 2 is a gang of 4. Its "
+        "ranks are on fewer machines where those have room.",
+        examples=[2],
     )
     team: Annotated[Text, Expected("the name of a team")] | None = Field(
         default=None, description="The team that it belongs to; that of the token otherwise.", examples=["vision"]
@@ -277,8 +284,13 @@ class JobDescription(_Part):
 
     @property
     def accelerators(self) -> AcceleratorRequest:
-        """How many workers it asks for, and of which types."""
+        """How many workers it asks for on each of its machines, and of which types."""
         return self.resources.accelerators
+
+    @property
+    def workers(self) -> int:
+        """How many workers it asks for in all."""
+        return self.resources.accelerators.count * self.num_nodes
 
     @property
     def working_directory(self) -> str | None:

@@ -6,6 +6,7 @@ job cannot run there (it does not fit in memory, for example). Jobs stand in ord
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
@@ -32,7 +33,9 @@ class Job:
     does not `resume` from a checkpoint begins from zero whenever it is started again. `cpus` and `memory_bytes` are
     what all of its processes together ask for of their machines, divided evenly among the workers of the gang.
     Jobs of a higher `priority` come before all of a lower one; one that `preempts` takes the workers of such jobs that
-    run, too.
+    run, too. A gang spans at most `nodes` machines; 0, as many as it takes. A job may ask for no more than a `part` of
+    each of its workers, in thousandths of one: its rates are those that it has on such parts, and other jobs may have
+    the rest of the workers.
     """
 
     id: Name
@@ -53,6 +56,13 @@ class Job:
     memory_bytes: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] = 0
     preempts: bool = True
+    nodes: Annotated[int, Field(ge=0)] = 0
+    part: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
+
+    @property
+    def thousandths(self) -> int:
+        """How much it asks for of each of its workers, in thousandths: never less than it said."""
+        return max(math.ceil(self.part * 1000 - 1e-6), 1)
 
 
 @dataclass(frozen=True, slots=True, config=_STRICT)

@@ -121,16 +121,6 @@ def _job_references(given: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def one_node(count: int) -> int:
-    """The count itself, if it is the one that is possible."""
-    if count != 1:
-        raise InputError(
-            f"{count} given, but a job runs on one node here; ask for more accelerators instead, "
-            "as in 'resources: {accelerators: A100:4}'"
-        )
-    return count
-
-
 def _deadline(given: object) -> float | datetime:
     time = given
     if isinstance(given, str) and re.match(r"\d{4}-", given):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import cache
 from math import gcd
 
-from numba import njit
-
+from fairway.compiled import compiled
 from fairway.place.arrays import BoolArray, IntArray
 
 _STEP = 5
 
 
-@njit(cache=True)
+@compiled()
 def best_fit(free_cpu: IntArray, free_gpu: IntArray, cpu: int, gpu: int, among: BoolArray) -> int:
     """The worker that a batch leaves the fewest slices free on, then the fewest CPUs, then the first; -1 for none."""
     best = -1
@@ -28,7 +27,7 @@ def best_fit(free_cpu: IntArray, free_gpu: IntArray, cpu: int, gpu: int, among: 
     return best
 
 
-@njit(cache=True)
+@compiled()
 def first_fit(
     free_cpu: IntArray, free_gpu: IntArray, cpu: int, gpu: int, among: BoolArray, home: int, step: int
 ) -> int:
@@ -41,7 +40,7 @@ def first_fit(
     return -1
 
 
-@njit(cache=True)
+@compiled()
 def least_left(
     free_cpu: IntArray,
     free_gpu: IntArray,

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
+from fairway.compiled import FloatTable, compiled
 from fairway.place.arrays import BoolArray, FloatArray
 from fairway.place.fleet import Fleet
 from fairway.place.graph import TaskGraph
@@ -42,8 +42,8 @@ def homes_of(graphs: Sequence[TaskGraph], fleet: Fleet) -> BoolArray:
     return _settled(work, fleet.model_bytes, fleet.memory)
 
 
-@njit(cache=True)
-def _settled(work: FloatArray, model_bytes: FloatArray, memory: FloatArray) -> BoolArray:
+@compiled()
+def _settled(work: FloatTable, model_bytes: FloatArray, memory: FloatArray) -> BoolArray:
     """`work[m, w]` is what there is to do with model m where worker w does all of it, infinite where w cannot."""
     models, workers = work.shape
     homes = np.zeros((models, workers), np.bool_)

@@ -14,8 +14,8 @@ times over. A model that is not there has to come first, which is added work as 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fairway.compiled import BoolTable, FloatBlock, FloatTable, compiled
 from fairway.place.arrays import BoolArray, FloatArray, IntArray
 from fairway.place.lines import COUNT, LATEST, SECONDS
 from fairway.place.plan import Request
@@ -89,10 +89,10 @@ def _alone(request: Request) -> StagePlan:
     return StagePlan.of(graph.workflow, graph.fleet, [1] * len(graph), range(len(graph)))
 
 
-@njit(cache=True)
+@compiled()
 def cheapest_to_join(
     seconds: FloatArray,
-    times: FloatArray,
+    times: FloatTable,
     kinds: IntArray,
     size: int,
     far_seconds: float,
@@ -101,16 +101,16 @@ def cheapest_to_join(
     model_bytes: FloatArray,
     queued: FloatArray,
     busy_until: FloatArray,
-    cached: BoolArray,
+    cached: BoolTable,
     free_bytes: FloatArray,
-    lines: FloatArray,
+    lines: FloatBlock,
     me: int,
     own_queued: float,
     own_busy_until: float,
     own_cached: BoolArray,
     own_free: float,
-    own_line: FloatArray,
-    homes: BoolArray,
+    own_line: FloatTable,
+    homes: BoolTable,
     now: float,
     latest: float,
     end_by: float,

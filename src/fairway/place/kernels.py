@@ -8,18 +8,18 @@ when which of these is asked. Among equals, the best is the preferred worker if 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fairway.compiled import BoolTable, FloatTable, compiled, compiled_within
 from fairway.place.arrays import BoolArray, FloatArray, IntArray
 
 _FIRST = 2.0**53
 """Turns a number from [0, 1) into the whole number that a sequence of draws starts from."""
 
 
-@njit(cache=True)
+@compiled()
 def plan_tasks(
     order: IntArray,
-    seconds: FloatArray,
+    seconds: FloatTable,
     before_offsets: IntArray,
     before: IntArray,
     heaviest: IntArray,
@@ -34,14 +34,14 @@ def plan_tasks(
     hosts: IntArray,
     queued: FloatArray,
     busy_until: FloatArray,
-    cached: BoolArray,
+    cached: BoolTable,
     free: FloatArray,
     me: int,
     own_queued: float,
     own_busy_until: float,
     own_cached: BoolArray,
     own_free: float,
-    homes: BoolArray,
+    homes: BoolTable,
     ingress: int,
     now: float,
     eviction_penalty: float,
@@ -175,7 +175,7 @@ def plan_tasks(
     return chosen, finish, -1
 
 
-@njit(cache=True)
+@compiled()
 def cheapest_worker(
     seconds: FloatArray,
     input_seconds: float,
@@ -185,14 +185,14 @@ def cheapest_worker(
     hosts: IntArray,
     queued: FloatArray,
     busy_until: FloatArray,
-    cached: BoolArray,
+    cached: BoolTable,
     free: FloatArray,
     me: int,
     own_queued: float,
     own_busy_until: float,
     own_cached: BoolArray,
     own_free: float,
-    homes: BoolArray,
+    homes: BoolTable,
     planned: int,
     now: float,
     eviction_penalty: float,
@@ -240,7 +240,7 @@ def cheapest_worker(
     return winner
 
 
-@njit(cache=True)
+@compiled_within()
 def _leaves_home(model: int, free: float, held: BoolArray, at_home: BoolArray, model_bytes: FloatArray) -> bool:
     """Whether some model has to leave its home to make room for one: all guests of the worker together do not."""
     for other in range(len(model_bytes)):
@@ -249,7 +249,7 @@ def _leaves_home(model: int, free: float, held: BoolArray, at_home: BoolArray, m
     return bool(free < model_bytes[model])
 
 
-@njit(cache=True)
+@compiled_within()
 def _best(
     ends: FloatArray, best: float, preferred: int, second: int, state: np.uint64, first_of_equals: bool
 ) -> tuple[int, np.uint64]:
@@ -277,8 +277,8 @@ def _best(
     return first, state
 
 
-@njit(cache=True)
-def spread_tasks(key: int, parts: FloatArray, seconds: FloatArray, queued: FloatArray) -> IntArray:
+@compiled()
+def spread_tasks(key: int, parts: FloatArray, seconds: FloatTable, queued: FloatArray) -> IntArray:
     """The worker of each task where the row of workers is the choice, by `parts` unless these are empty."""
     workers = np.empty(len(seconds), np.int64)
     for task in range(len(seconds)):
@@ -287,7 +287,7 @@ def spread_tasks(key: int, parts: FloatArray, seconds: FloatArray, queued: Float
     return workers
 
 
-@njit(cache=True)
+@compiled()
 def spread_task(key: int, task: int, part: float, seconds: FloatArray, queued: FloatArray) -> int:
     """The worker at a part of the row of workers, from [0, 1), or where the hash of request and task falls.
 
@@ -303,20 +303,20 @@ def spread_task(key: int, task: int, part: float, seconds: FloatArray, queued: F
     return int(others[_place(number, part, len(others))]) if len(others) else -1
 
 
-@njit(cache=True)
+@compiled_within()
 def _place(number: np.uint64, part: float, workers: int) -> int:
     # Compiled, the one is an unsigned number and the other is not; together they must be of one kind.
     return int(np.int64(number % np.uint64(workers))) if part < 0 else int(part * workers)
 
 
-@njit(cache=True)
+@compiled_within()
 def _next(state: np.uint64) -> tuple[np.uint64, float]:
     """The next of a sequence of numbers in [0, 1) that are all but independent (SplitMix64)."""
     state += np.uint64(0x9E3779B97F4A7C15)
     return state, float(_mixed(state) >> np.uint64(11)) / _FIRST
 
 
-@njit(cache=True)
+@compiled_within()
 def _mixed(number: np.uint64) -> np.uint64:
     """A number that two others rarely share a remainder of (the finisher of SplitMix64)."""
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

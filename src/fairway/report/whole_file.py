@@ -11,15 +11,20 @@ from fairway.errors import InputError
 
 def write_whole(target: str | Path, text: str) -> None:
     """Write text to a file beside it, then put that in its place; what UTF-8 has no code for becomes a `?`."""
+    write_whole_bytes(target, text.encode("utf-8", "replace"))
+
+
+def write_whole_bytes(target: str | Path, content: bytes) -> None:
+    """Write bytes to a file beside it, then put that in its place."""
     path = Path(os.path.realpath(target))
     try:
         if path.exists() and not path.is_file() and not path.is_dir():  # a device or a pipe cannot be replaced
-            path.write_text(text, encoding="utf-8", errors="replace")
+            path.write_bytes(content)
             return
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            with part.open("x", encoding="utf-8", errors="replace") as file:
-                file.write(text)
+            with part.open("xb") as file:
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             if path.exists():

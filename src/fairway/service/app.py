@@ -9,7 +9,10 @@ GET  /jobs/ID/events        what happens to it, as it happens
 GET  /events                what happens to all jobs
 GET  /workers, POST /workers/drain
 GET  /reservations, POST /reservations, DELETE /reservations/{id}
+POST /plan, GET /plan/state    what would happen if?
+GET  /history               all of it as a saved run, or what changed since a moment
 GET  /status, /usage, /metrics, /journal, /tokens, /openapi.json
+GET  /, /docs               the dashboard, which logs in at POST /session
 """
 
 from __future__ import annotations
@@ -28,11 +31,14 @@ from fairway.service.http.openapi import describe
 from fairway.service.http.problems import handle_problems
 from fairway.service.intake import Intake
 from fairway.service.routes import (
+    dashboard,
     events,
     explanation,
+    history,
     jobs,
     journal,
     logs,
+    plan,
     reservations,
     status,
     tokens,
@@ -68,7 +74,7 @@ def create_app(controller: SchedulerView) -> FastAPI:
         yield
         watch.close()
 
-    # The pages with documentation that FastAPI offers would load scripts from elsewhere.
+    # FastAPI's own pages with documentation would load scripts from elsewhere; the dashboard has one at /docs.
     app = FastAPI(
         title="Fairway",
         version=version("fairway"),
@@ -85,15 +91,19 @@ def create_app(controller: SchedulerView) -> FastAPI:
         events.router,
         workers.router,
         reservations.router,
+        plan.router,
         status.router,
         _METRICS,
         journal.router,
         tokens.router,
         usage.router,
+        history.router,
+        dashboard.router,
+        dashboard.pages,
     ):
         app.include_router(router)
     app.openapi = lambda: describe(app)  # type: ignore[method-assign]
-    app.add_middleware(Authentication, tokens=known)
+    app.add_middleware(Authentication, tokens=known, public=dashboard.PUBLIC)
     handle_problems(app)
     app.add_middleware(Timed, metrics=metrics)  # the last one added is the first to see a request
     return app

@@ -1,5 +1,7 @@
 """Who asks: every request needs a token, whatever it asks for, before anything else of it is looked at.
 
+Only the files of the dashboard, which are the same for all, and logging in are answered without one.
+
 Tokens that were found are remembered for half a second, so that a busy client does not cost a question to the store per
 request and a revoked token is worth nothing within a second. When a token was last used is written down about once a
 minute, beside the request.
@@ -10,16 +12,19 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from hashlib import sha256
 from typing import Annotated
 
 from anyio import to_thread
 from fastapi import Depends, Request
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from fairway.errors import FairwayError
 from fairway.service.http.problems import ProblemError, answer_to
+from fairway.service.session import secret_in
 from fairway.store import Store
 from fairway.store.errors import StoreError, UnknownError
 from fairway.store.records import JobRecord
@@ -82,13 +87,15 @@ class KnownTokens:
 class Authentication:
     """Lets requests with a valid token through, and writes down whose it is; an ASGI middleware."""
 
-    def __init__(self, app: ASGIApp, tokens: KnownTokens) -> None:
+    def __init__(self, app: ASGIApp, tokens: KnownTokens, public: Collection[tuple[str, str]] = ()) -> None:
+        """`public` are methods and paths that need no token."""
         self._app = app
         self._tokens = tokens
+        self._public = frozenset(public)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        if scope["type"] == "http":
+        if scope["type"] == "http" and (scope["method"], scope["path"]) not in self._public:
             try:
                 scope.setdefault("state", {})["caller"] = await self._caller(scope)
             except FairwayError as error:
@@ -98,10 +105,16 @@ class Authentication:
     async def _caller(self, scope: Scope) -> Token:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         if not given:
-            raise ProblemError(401, "no-token", f"no token given; {_EXPECTED}")
-        scheme, _, secret = given[0].decode("latin-1").partition(" ")
-        if len(given) > 1 or scheme.lower() != "bearer" or not secret.strip():
-            raise ProblemError(401, "no-token", f"no token can be read from the header 'Authorization'; {_EXPECTED}")
+            of_browser = secret_in(Headers(scope=scope))
+            if of_browser is None:
+                raise ProblemError(401, "no-token", f"no token given; {_EXPECTED}")
+            secret = of_browser
+        else:
+            scheme, _, secret = given[0].decode("latin-1").partition(" ")
+            if len(given) > 1 or scheme.lower() != "bearer" or not secret.strip():
+                raise ProblemError(
+                    401, "no-token", f"no token can be read from the header 'Authorization'; {_EXPECTED}"
+                )
         token = await self._tokens.find(secret.strip())
         if token is None:
             raise ProblemError(

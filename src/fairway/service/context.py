@@ -15,6 +15,7 @@ from fairway.errors import InputError
 from fairway.options import nearest
 from fairway.service.authentication import KnownTokens
 from fairway.service.intake import Intake
+from fairway.service.planning import Planning
 from fairway.service.representation import Terms
 from fairway.service.routes.metrics import Metrics
 from fairway.service.scheduler_view import SchedulerView
@@ -40,6 +41,7 @@ class Service:
     metrics: Metrics
     familiar: set[object] = field(default_factory=set)
     """Kinds of jobs that the scheduler was asked about before."""
+    planning: Planning = field(default_factory=Planning)
     _quick: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_AT_ONCE))
     _slow: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_SLOW_AT_ONCE))
 

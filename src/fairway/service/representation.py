@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from fairway.errors import InputError
 from fairway.jobs.accelerators import AcceleratorRequest
 from fairway.store.changes import Whereabouts, whereabouts
-from fairway.store.listing import ASKED
+from fairway.store.listing import ASKED, NODES
 from fairway.store.queries import JobHistory
 from fairway.store.records import JobRecord
 from fairway.store.states import HOLDING, JobState
@@ -57,6 +57,7 @@ class JobForm(_Form):
     checkpoint_steps_left: float | None
     accelerators: str = Field(description="What it asks for, as in '[a100, v100]:2'.")
     count: int = Field(description="How many workers it asks for.")
+    part: float = Field(1.0, description="How much of the worker it asks for, where it is less than a whole one.")
     accelerator: str | None = Field(description="The type that it runs on.")
     emulated: bool
     cancel_requested_at: float | None
@@ -91,6 +92,7 @@ class LeaseForm(_Form):
     extended_at: float | None
     ended_at: float | None
     reason: str | None
+    part: float = Field(1.0, description="How much of each of the workers; 1 for whole ones.")
 
 
 class RateForm(_Form):
@@ -232,27 +234,28 @@ def listed_forms(connection: Connection, jobs: Sequence[Mapping[str, Any]], term
         JobForm(
             **job,
             attempt_count=job["attempts"],
-            **_surroundings(_asked(job[ASKED]), places.get(job["id"]), terms),
+            **_surroundings(_asked(job[ASKED], job[NODES]), places.get(job["id"]), terms),
         )
         for job in jobs
     ]
 
 
 def request_of(spec: Mapping[str, Any]) -> AcceleratorRequest:
-    """The accelerators that a stored job asks for."""
+    """The accelerators that a stored job asks for, of all of its machines."""
     resources = spec.get("resources")
     given = resources.get("accelerators") if isinstance(resources, Mapping) else None
-    return _request(given)
+    return _request(given, spec.get("num_nodes"))
 
 
 @lru_cache(maxsize=1024)
-def _asked(text: str | None) -> AcceleratorRequest:
-    return _request(None if text is None else json.loads(text))
+def _asked(text: str | None, nodes: str | int | None) -> AcceleratorRequest:
+    return _request(None if text is None else json.loads(text), nodes)
 
 
-def _request(given: Any) -> AcceleratorRequest:
+def _request(given: Any, nodes: str | int | None) -> AcceleratorRequest:
     try:
-        return AcceleratorRequest() if given is None else AcceleratorRequest.read(given)
+        request = AcceleratorRequest() if given is None else AcceleratorRequest.read(given)
+        return replace(request, count=request.count * int(nodes or 1))
     except InputError:  # of a version that knew other forms
         return AcceleratorRequest()
 
@@ -277,6 +280,7 @@ def _surroundings(request: AcceleratorRequest, where: Whereabouts | None, terms:
         "steps_per_second": None if rate is None else rate * terms.time_scale,
         "accelerators": str(request),
         "count": request.count,
+        "part": request.part,
         "accelerator": where.accelerator if where else None,
         "emulated": terms.emulated,
     }

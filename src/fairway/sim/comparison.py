@@ -2,7 +2,8 @@
 
 A run is described in a few words, and the process that runs it builds its workload itself: nothing large travels to it.
 Processes are spawned, not forked, since what the solvers keep in memory is not meant to be forked. With one run, or one
-core, everything stays in this process. An interrupt ends all of them at once.
+core, everything stays in this process. An interrupt ends all of them at once. A `Pool` keeps its processes for several
+comparisons, since a new process takes a second until it can begin.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from functools import partial
 from multiprocessing.process import BaseProcess
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from fairway.allocate.policy import Policy
 from fairway.cluster import Cluster
@@ -99,11 +100,8 @@ def compare(
     runs: Sequence[Simulation[Record_co]], *, processes: int | None = None, watcher: Watcher | None = None
 ) -> list[Record_co]:
     """Do all runs, on as many processes as there are cores unless told otherwise; one that fails ends them all."""
-    watcher = watcher or Watcher()
-    most = min(processes or usable_cores(), len(runs))
-    if most <= 1 or any(_is_read_once(file) for run in runs for file in run.files):
-        return _one_by_one(runs, watcher)
-    return _at_once(runs, most, watcher)
+    with Pool(min(processes or usable_cores(), len(runs))) as pool:
+        return pool.compare(runs, watcher=watcher)
 
 
 def usable_cores() -> int:
@@ -126,23 +124,46 @@ def _one_by_one(runs: Sequence[Simulation[Record_co]], watcher: Watcher) -> list
     return records
 
 
-def _at_once(runs: Sequence[Simulation[Record_co]], processes: int, watcher: Watcher) -> list[Record_co]:
-    context = multiprocessing.get_context("spawn")
-    news: SimpleQueue[News] = context.SimpleQueue()
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(processes, context, _start_worker, (news,))
-    try:
-        with _interrupts_ignored():  # by the new processes too, which inherit that: it is for this one to end them
-            positions = {pool.submit(_work, position, run): position for position, run in enumerate(runs)}
-        return _collect(positions, set(multiprocessing.active_children()) - others, news, watcher)
-    except BaseException as error:
-        for child in set(multiprocessing.active_children()) - others:  # the results of the other runs are of no use
-            child.terminate()
-        if isinstance(error, BrokenProcessPool):
+class Pool:
+    """Processes that do the runs of several comparisons, one after the other; they start when the first needs them."""
+
+    def __init__(self, processes: int | None = None, *, nice: int = 0) -> None:
+        """So many processes, one per core unless given; `nice` lets others on the machine go first."""
+        self._most, self._nice = processes or usable_cores(), nice
+        self._executor: ProcessPoolExecutor | None = None
+        self._news: SimpleQueue[News] | None = None
+        self._children: set[BaseProcess] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:  # the results of the other runs are of no use
+            for child in self._children:
+                child.terminate()
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def compare(self, runs: Sequence[Simulation[Record_co]], *, watcher: Watcher | None = None) -> list[Record_co]:
+        """Do all runs; with one run, or one process, in this process. One that fails is raised."""
+        watcher = watcher or Watcher()
+        if min(self._most, len(runs)) <= 1 or any(_is_read_once(file) for run in runs for file in run.files):
+            return _one_by_one(runs, watcher)
+        try:
+            return self._at_once(runs, watcher)
+        except BrokenProcessPool:
             raise _killed() from None
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+
+    def _at_once(self, runs: Sequence[Simulation[Record_co]], watcher: Watcher) -> list[Record_co]:
+        if self._executor is None or self._news is None:
+            context = multiprocessing.get_context("spawn")
+            self._news = context.SimpleQueue()
+            self._executor = ProcessPoolExecutor(self._most, context, _start_worker, (self._news, self._nice))
+        others = set(multiprocessing.active_children()) - self._children
+        with _interrupts_ignored():  # by the new processes too, which inherit that: it is for this one to end them
+            positions = {self._executor.submit(_work, position, run): position for position, run in enumerate(runs)}
+        self._children = set(multiprocessing.active_children()) - others
+        return _collect(positions, self._children, self._news, watcher)
 
 
 def _collect(
@@ -184,9 +205,10 @@ _NEWS: SimpleQueue[News]
 """In a worker process: the way back to the process that asked."""
 
 
-def _start_worker(news: SimpleQueue[News]) -> None:
+def _start_worker(news: SimpleQueue[News], nice: int) -> None:
     global _NEWS  # noqa: PLW0603
     _NEWS = news
+    os.nice(nice)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 

@@ -35,7 +35,7 @@ class Execution:
 
     `simple` says that a task which runs alone has a whole worker, its inputs are there, and it takes its expected time
     but for its request's own work. With `measures`, batches wait for as long as their decisions really took. `planned`
-    says that an engine plans batches, and knows where the inputs of their tasks are.
+    says that an engine plans batches, and knows where the inputs of their tasks are; `stops` that it may stop some.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Execution:
         *,
         planned: bool,
         measures: bool,
+        stops: bool = False,
     ) -> None:
         fleet = graphs[0].fleet
         self.owner: list[int] = []
@@ -68,6 +69,8 @@ class Execution:
         self._fetch_seconds: dict[TaskGraph, list[list[float]]] = {}
         self._took: dict[tuple[int, int], deque[float]] = {}  # by workflow and stage, what decisions took
         self._overheads: dict[int, float] = {}  # by the number of a batch
+        self._stops = stops
+        self._ends: dict[tuple[int, int], tuple[float, int, float]] = {}  # by worker and run: until when, tasks, part
 
     def asked(self, request: int, stages: int) -> int:
         """A client asks for a request, which may not be the first time; the key of this attempt."""
@@ -118,10 +121,17 @@ class Execution:
         share, prices = self.share(worker, run), self._scenario.prices
         bill = 0.0 if prices is None else prices.rate(share.cpu, share.gpu) / SECONDS_PER_HOUR * (fetch + seconds)
         self._recorder.ran_together(worker, stage, now, end, members, share, overhead, fetch, bill)
+        if self._stops:
+            self._ends[worker, run.run] = (end, len(members), share.part)
         if pulls and batch is None:
             for each in together:
                 self._ran_on[each.flow.request.key][stage] = worker
         return end, seconds
+
+    def stop(self, now: float, worker: int, run: int) -> None:
+        """A run stops before its time."""
+        end, tasks, part = self._ends.pop((worker, run))
+        self._recorder.cut(worker, now, end, tasks, part)
 
     def share(self, worker: int, run: Run) -> Share:
         """What a run holds of its worker."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairway.engine.serving.messages import PeerJoined, PeerLost
+from fairway.engine.serving.messages import PeerJoined, PeerLost, RequestArrived
 from fairway.errors import InputError
 from fairway.place.fleet import OUTSIDE
 from fairway.sim.loop import URGENT
@@ -65,6 +65,15 @@ class Failures:
         for number in [number for number, (until, _, _) in own.items() if until <= self._world.now]:
             del own[number]
         own[run] = (end, tasks, part)
+
+    def stops(self, worker: int, run: int) -> None:
+        """A run ends before its time."""
+        self._runs.get(worker, {}).pop(run, None)
+
+    def reaches(self, key: int, event: RequestArrived) -> None:
+        """A request reaches its worker, unless its client has heard that this was lost, and asks another one."""
+        if key in self.asked:
+            self._world.tell(self.asked[key][1], event)
 
     def _fail(self, failure: Failure) -> None:
         world, worker = self._world, failure.worker

@@ -1,10 +1,8 @@
 """Predicts when a job of the live system will start and finish: runs the simulator forward from the present state.
 
-The first run takes what every job has left as it is known. The others are samples of what may come instead: the steps
-that other jobs have left are multiplied by draws of a log-normal distribution around 1, with a spread of 20 % for jobs
-that say how long they are. A job that does not is taken to run for as long as the others do in the median, with a
-spread of a factor of e, since that is hardly more than a guess. The interval spans all runs. Jobs that will come
-and workers that will fail are not in it, and the basis says so.
+The first run takes what every job has left as it is known or assumed (`lengths`). The others are samples of what may
+come instead. The interval spans all runs. Jobs that will come and workers that will fail are not in it, and the basis
+says so.
 """
 
 from __future__ import annotations
@@ -17,20 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairway.engine.training.engine import TrainingEngine
-from fairway.engine.training.messages import StepsCounted
 from fairway.engine.training.what_if import holds, snapshot
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.profiles import ThroughputTable
 from fairway.report.training.record import Outcome
+from fairway.sim.lengths import SPREAD, Lengths
 from fairway.sim.submissions import Submission, TrainingOptions
 from fairway.sim.training import TrainingRun
 from fairway.sim.training_recorder import JobRow
-
-_SPREAD = 0.2
-_SPREAD_UNKNOWN = 1.0
-_TYPICAL_ROUNDS = 10.0
-"""How long a job is taken to run, in rounds, where not one job says how long it is."""
 
 _MOST_ROUNDS = 100_000
 
@@ -107,54 +100,41 @@ class _World:
     """The present state, from which runs begin, and what is assumed of jobs that do not say how long they are."""
 
     def __init__(self, engine: TrainingEngine, job: str | Job, table: ThroughputTable | None) -> None:
-        jobs = engine.jobs
         self._engine, self._table = engine, table
         self._name = job if isinstance(job, str) else job.id
         self._new = None if isinstance(job, str) else job
-        self._fastest = jobs.rates.max(axis=1, initial=0.0)
-        self._known = np.isfinite(jobs.left)
-        lasting = jobs.left[self._known] / np.maximum(self._fastest[self._known], 1e-300)
-        self._from_others = len(lasting) > 0
-        rounds = _TYPICAL_ROUNDS * engine.options.round_seconds
-        self._typical = float(np.median(lasting)) if self._from_others else rounds
+        self._lengths = Lengths(engine)
         if self._new is not None:
             self.says_steps = self._new.steps_left is not None
         else:
-            self.says_steps = bool(self._known[jobs.position(self._name)])
+            self.says_steps = bool(self._lengths.known[engine.jobs.position(self._name)])
 
     def run(self, draws: np.random.Generator | None) -> _Forward:
         """A run from the present state; with `draws`, of a sample."""
         engine = snapshot(self._engine)
-        jobs, now = engine.jobs, engine.now
-        factors = np.ones(len(jobs))
-        if draws is not None:
-            factors = np.exp(draws.normal(size=len(jobs)) * np.where(self._known, _SPREAD, _SPREAD_UNKNOWN))
-        left = np.where(self._known, jobs.left, self._typical * self._fastest) * factors
-        if self._new is None:
-            position = jobs.position(self._name)
-            left[position] /= factors[position]
-        steps = dict(zip(jobs.ids, left.tolist(), strict=True))
+        now = engine.now
+        steps = self._lengths.left(draws, certain=None if self._new is not None else self._name)
         if draws is not None:  # the engine learns the drawn lengths of jobs that say how long they are, too
-            known = np.flatnonzero(self._known).tolist()
-            engine.handle(now, [StepsCounted(jobs.ids[position], float(left[position])) for position in known])
+            engine.handle(now, self._lengths.news(steps))
         coming = []
         if self._new is not None:
             deadline = None if self._new.slo_seconds is None else now + self._new.slo_seconds
             coming.append(Submission(max(now, 0.0), self._new, deadline))
             if not self.says_steps:
-                steps[self._name] = self._typical * max(self._new.throughputs.values())
+                steps[self._name] = self._lengths.typical * max(self._new.throughputs.values())
         return _Forward(engine, coming, self._table, steps, self._name)
 
     def basis(self, samples: int, span: Callable[[float], str]) -> str:
         """What the prediction was made from, in words."""
-        unknown = np.count_nonzero(~self._known)
-        parts = [f"simulated from the present state of {len(self._known)} jobs"]
+        lengths = self._lengths
+        unknown = np.count_nonzero(~lengths.known)
+        parts = [f"simulated from the present state of {len(lengths.known)} jobs"]
         if samples:
             runs = "1 more run" if samples == 1 else f"{samples} more runs"
-            parts.append(f"the interval from {runs} in which other jobs take about {_SPREAD:.0%} more or less")
+            parts.append(f"the interval from {runs} in which other jobs take about {SPREAD:.0%} more or less")
         if unknown:
-            source = "the median of the others" if self._from_others else "a guess"
-            parts.append(f"{unknown} that do not say how long they are taken to run {span(self._typical)} ({source})")
+            source = "the median of the others" if lengths.from_others else "a guess"
+            parts.append(f"{unknown} that do not say how long they are taken to run {span(lengths.typical)} ({source})")
         return "; ".join([*parts, "jobs that will come and workers that will fail are not known"])
 
 

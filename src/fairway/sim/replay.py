@@ -10,28 +10,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, ClassVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.policy import Policy, UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.allocate.registry import policy_of
-from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import Command, Event, Undecided
 from fairway.errors import FairwayError, InputError
-from fairway.jobs import Entity
 from fairway.profiles import ThroughputTable
 from fairway.profiles.catalog import builtin
 from fairway.profiles.files import read_table
 from fairway.store import Store
 from fairway.store.decisions import problem_of
+from fairway.store.engine_start import EngineStart
 from fairway.store.journal import Entry, Kind, last_entry, read_journal
-from fairway.store.messages import command_document, event_of
+from fairway.store.messages import command_document
 
 SAME = 1e-6
 
@@ -100,32 +97,16 @@ def replay_engine(store: Store, *, table: ThroughputTable | None = None) -> Repl
 def engine_of(start: Entry, table: ThroughputTable | None = None) -> tuple[TrainingEngine, str]:
     """An engine made from what a `start` entry says, with the events that brought it there, and its policy's name."""
     try:
-        body = start.body
-        cluster = _CLUSTER.validate_python(body["cluster"])
-        given = dict(body["options"])
-        given["entities"] = _ENTITIES.validate_python(given.get("entities") or {})
-        options = EngineOptions(**_known(given, "round_seconds", "restart_seconds", "entities", "seed", "last_lease"))
-        policy, first = policy_of(str(body["policy"])), list(body.get("resumption") or ())
-    except (KeyError, TypeError, ValidationError) as error:
-        raise InputError(f"journal entry {start.sequence}: not a start of the training engine ({error!r})") from None
-    if table is None and policy.space_sharing:
-        table = _table(body.get("profiles"))
-    engine = TrainingEngine(cluster, policy, options, partners=table)
-    for now, moment in groupby(map(event_of, first), key=itemgetter(0)):
-        engine.handle(now, [event for _, event in moment])
-    return engine, str(body["policy"])
+        described = EngineStart.of_document(start.body)
+    except InputError as error:
+        raise InputError(f"journal entry {start.sequence}: {error}") from None
+    if table is None and described.asked().space_sharing:
+        table = table_named(described.profiles)
+    return described.engine(table)[0], described.policy
 
 
-_CLUSTER = TypeAdapter(Cluster)
-_ENTITIES: TypeAdapter[dict[str, Entity]] = TypeAdapter(dict[str, Entity])
-
-
-def _known(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The fields of these names; what a later version has added is none of ours."""
-    return {name: fields[name] for name in names if fields.get(name) is not None}
-
-
-def _table(profiles: str | None) -> ThroughputTable | None:
+def table_named(profiles: str | None) -> ThroughputTable | None:
+    """The profiles of that name: the built-in catalog or a file."""
     if profiles is None:
         return None
     if profiles in {_BUILTIN, builtin().source}:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from fairway.configure.fleet_plan import preempts
 from fairway.engine.serving.desk import DeskOptions
 from fairway.engine.serving.engine import ServingEngine, ServingEngineOptions
 from fairway.engine.serving.messages import (
@@ -35,6 +36,7 @@ from fairway.engine.serving.messages import (
     RequestArrived,
     Run,
     Send,
+    Stop,
     TaskDone,
     TimePassed,
 )
@@ -179,6 +181,7 @@ class World:
         self.execution = Execution(
             scenario, self.graphs, shares, self.recorder, self._work, noise,
             planned=chosen.configurator is not None, measures=options.measured_overhead,
+            stops=preempts(chosen.configurator),
         )  # fmt: skip
         self._owner, self._simple = self.execution.owner, self.execution.simple
         self._engine_options = ServingEngineOptions(
@@ -376,6 +379,10 @@ class World:
                 copy, model, why = command
                 there = self._certain[worker] = self.hardware.load(now, worker, model, why)
                 heappush(heap, (there, NORMAL, number, worker, made(ModelLoaded, (copy, model))))
+            elif kind is Stop:
+                self.execution.stop(now, worker, command.run)
+                if self._failures is not None:
+                    self._failures.stops(worker, command.run)
             elif kind is Evict:
                 self.hardware.evict(now, worker, command.model)
             elif kind is Reply:
@@ -401,7 +408,11 @@ class World:
             self._failures.asked[key] = (request, ingress)
         fields = (key, self.graphs[workflow], math.inf, self._times[request] + self._slo[workflow])
         priority = _ARRIVALS if ingress == OUTSIDE and self._has_desk else NORMAL
-        self.at(since + self._entry_seconds[workflow], ingress, made(RequestArrived, fields), priority)
+        there, event = since + self._entry_seconds[workflow], made(RequestArrived, fields)
+        if self._failures is not None and ingress != OUTSIDE:
+            self.at(there, WORLD, partial(self._failures.reaches, key, event), priority)
+        else:
+            self.at(there, ingress, event, priority)
 
     def _arrive(self) -> None:
         """Let the next requests come, and those after them be next: one by one where it matters who is there."""

@@ -220,6 +220,7 @@ class ServingRecorder:
                 slo_scale * scenario.slo_of(workflow),
                 tuple(stage.name for stage in workflow.stages),
                 tuple(stage for stage, before in enumerate(workflow.predecessors) if not before),
+                tuple((one, stage) for stage, before in enumerate(workflow.predecessors) for one in before),
             )
             for workflow in scenario.workflows
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from fairway.allocate.packing.packer import Rule
 from fairway.jobs import Entity, Job
 from fairway.sim.profiling import Profiling
 
@@ -35,7 +36,8 @@ class TrainingOptions:
     of the jobs, in order of arrival from 0, that the averages count; the run ends when all of them have ended, and
     without a window when all jobs have. `keep_leases` records every lease, which a report needs and a sweep does not.
     With `profiling`, how fast jobs run while they share is not known to the scheduler but estimated and then measured;
-    with `hide_lengths`, it is not told how many steps a job takes.
+    with `hide_lengths`, it is not told how many steps a job takes. Jobs that ask for parts of workers are put where the
+    rule of `packing` says.
     """
 
     round_seconds: float = 360.0
@@ -48,6 +50,7 @@ class TrainingOptions:
     price_changes: tuple[PriceChange, ...] = ()
     profiling: Profiling | None = None
     hide_lengths: bool = False
+    packing: Rule = "fgd"
 
 
 Progress = Callable[[int, float], None]

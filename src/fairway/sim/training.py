@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fairway.allocate.packing.requests import WHOLE
 from fairway.allocate.policy import Policy
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
@@ -62,11 +63,15 @@ def simulate_training(
     if options.compat == "gavel":
         record = simulate_gavel(submissions, cluster, policy, options, table=table, progress=progress)
         return replace(record, settings=settings or {})
+    if options.packing == "whole":
+        submissions = (replace(coming, job=replace(coming.job, part=1.0)) for coming in submissions)
     start = time.perf_counter()
     engine = TrainingEngine(
         cluster,
         policy_of(policy),
-        EngineOptions(options.round_seconds, options.restart_seconds, options.entities, options.seed),
+        EngineOptions(
+            options.round_seconds, options.restart_seconds, options.entities, options.seed, packing=options.packing
+        ),
         partners=_partners(table, options),
     )
     run = TrainingRun(engine, submissions, cluster, options, table=table, progress=progress)
@@ -100,6 +105,13 @@ class _Lease:
     begin: float
     rates: tuple[float, ...]
     finishes: list[Handle]
+
+    part: float = 1.0
+
+    @property
+    def held(self) -> float:
+        """The workers that its jobs have, a part of one counted as that."""
+        return len(self.workers) * self.part
 
 
 @dataclass(slots=True)
@@ -149,6 +161,11 @@ class TrainingRun:
             self.loop.at(change.time, partial(self._change_prices, change), URGENT)
         self._go_on()
         self._schedule_arrival()
+
+    @property
+    def jobs_come(self) -> bool:
+        """Whether more jobs will arrive."""
+        return not self._all_came
 
     def _go_on(self) -> None:
         """Take over the jobs and leases that the engine has, and the round that it is in."""
@@ -206,7 +223,9 @@ class TrainingRun:
         self._happen(*measured, RoundBegan())
         engine = self.engine
         running = int(np.count_nonzero(engine.jobs.on >= 0))
-        busy = (engine.workers.present - engine.workers.free).tolist()
+        pool = engine.workers
+        in_parts = (engine.jobs.part < WHOLE).any()
+        busy = (pool.present - pool.room / WHOLE if in_parts else pool.present - pool.free).tolist()
         self.recorder.round(self.loop.now, len(engine.jobs) - running, running, busy)
         if self._progress is not None:
             self._progress(self._ended, self.loop.now)
@@ -259,7 +278,7 @@ class TrainingRun:
             if rate > 0:  # two jobs that were only believed to fit together make no progress
                 finishes.append(self.loop.at(begin + member.left / rate, partial(self._finish, member)))
         self._leases[lease.lease] = _Lease(
-            members, self._column[lease.accelerator], lease.workers, now, begin, rates, finishes
+            members, self._column[lease.accelerator], lease.workers, now, begin, rates, finishes, lease.part
         )
 
     def _rates(self, members: tuple[_Job, ...], grant: Grant | LeaseResumed) -> tuple[float, ...]:
@@ -288,12 +307,18 @@ class TrainingRun:
             member.row.preemptions += preempted
         self._pay(lease)
         self.recorder.lease(
-            tuple(member.row for member in lease.members), lease.column, lease.workers, lease.start, now, tuple(steps)
+            tuple(member.row for member in lease.members),
+            lease.column,
+            lease.workers,
+            lease.start,
+            now,
+            tuple(steps),
+            held=lease.held,
         )
 
     def _pay(self, lease: _Lease) -> None:
         hours = (self.loop.now - max(lease.start, self._paid_until)) / 3600
-        each = self._prices[lease.column] * len(lease.workers) * hours / len(lease.members)
+        each = self._prices[lease.column] * lease.held * hours / len(lease.members)
         for member in lease.members:
             member.row.cost_dollars += each
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +47,7 @@ class Recorder:
         self._times: list[float] = []
         self._waiting: list[int] = []
         self._running: list[int] = []
-        self._busy: list[list[int]] = []
+        self._busy: list[Sequence[float]] = []
 
     def job(self, job: Job, arrival: float, deadline: float | None) -> JobRow:
         """A job has arrived."""
@@ -63,9 +63,11 @@ class Recorder:
         start: float,
         end: float,
         steps: tuple[float, ...],
+        *,
+        held: float,
     ) -> None:
-        """A lease has ended: count its time, and keep it if leases are kept."""
-        seconds = (end - start) * len(workers)
+        """A lease has ended: count its time, and keep it if leases are kept. Parts of workers count as such."""
+        seconds = (end - start) * held
         self.busy_seconds[column] += seconds
         for member in members:
             member.run_seconds += end - start
@@ -90,12 +92,15 @@ class Recorder:
             self._workers.extend(workers)
             self._offsets.append(len(self._workers))
 
-    def round(self, time: float, waiting: int, running: int, busy: list[int]) -> None:
+    def round(self, time: float, waiting: int, running: int, busy: Sequence[float]) -> None:
         """A round has begun and been decided."""
         self._times.append(time)
         self._waiting.append(waiting)
         self._running.append(running)
         self._busy.append(busy)
+
+    def _has_parts(self) -> bool:
+        return any(row.job.part < 1 for row in self.jobs)
 
     def _held_seconds(self) -> FloatArray:
         held = np.zeros((len(self.jobs), self._types))
@@ -128,7 +133,10 @@ class Recorder:
             arrival=np.array([row.arrival for row in rows]),
             start=np.array([row.start for row in rows]),
             finish=np.array([row.finish for row in rows]),
-            scale_factor=np.array([row.job.scale_factor for row in rows], dtype=np.int64),
+            scale_factor=np.array(
+                [row.job.scale_factor * (row.job.part if self._has_parts() else 1) for row in rows],
+                dtype=float if self._has_parts() else np.int64,
+            ),
             weight=np.array([row.job.weight for row in rows]),
             isolated_seconds=np.array([row.isolated_seconds for row in rows]),
             deadline=np.array([row.deadline for row in rows]),
@@ -152,11 +160,12 @@ class Recorder:
             offset=np.array(self._offsets, dtype=np.int64),
             workers=np.array(self._workers, dtype=np.int64),
         )
+        counted_in = float if self._has_parts() else np.int64
         timeline = Timeline(
             time=np.array(self._times),
             waiting=np.array(self._waiting, dtype=np.int64),
             running=np.array(self._running, dtype=np.int64),
-            busy=np.array(self._busy, dtype=np.int64).reshape(len(self._busy), self._types),
+            busy=np.array(self._busy, dtype=counted_in).reshape(len(self._busy), self._types),
         )
         return TrainingRecord(
             policy=policy,

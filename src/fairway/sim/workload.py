@@ -215,7 +215,7 @@ def _submission(
     steps: float,
     duration: float | None,
 ) -> Submission:
-    workers = _workers_held(job)
+    workers = job.scale_factor
     if not _runs_somewhere(cluster, workers, throughputs, spread):
         throughputs, spread = {}, None
     return Submission(
@@ -229,17 +229,10 @@ def _submission(
             entity=job.entity,
             spread_throughputs=spread,
             job_type=job.job_type,
+            part=job.gpu_fraction,
         ),
         deadline=job.arrival + job.slo * duration if job.slo is not None and duration is not None else None,
     )
-
-
-def _workers_held(job: TraceJob) -> int:
-    """How many workers the job holds while it runs: whole ones, even where it uses a part of each.
-
-    This is where `gpu_fraction` comes in once several jobs that each use a part of a worker may hold it together.
-    """
-    return job.scale_factor
 
 
 def _runs_somewhere(

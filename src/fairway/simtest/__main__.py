@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from itertools import count
@@ -48,12 +49,18 @@ def main(arguments: list[str]) -> int:
     options = _options(arguments)
     try:
         if options.plan is not None:
-            return _repeat(options.plan, shrink=options.shrink)
-        names = tuple(COMPONENTS) if options.component == "all" else (options.component,)
-        return max(_simulate(name, options, share=len(names)) for name in names)
+            status = _repeat(options.plan, shrink=options.shrink)
+        else:
+            names = tuple(COMPONENTS) if options.component == "all" else (options.component,)
+            status = max(_simulate(name, options, share=len(names)) for name in names)
+        sys.stdout.flush()
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader of the output, such as `head`, has seen enough; Python must not try again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
 
 
 def _repeat(path: Path, *, shrink: bool) -> int:

@@ -1,5 +1,7 @@
 """Leases: who may run on which workers. Two never hold the same worker, and a number is never used twice.
 
+Leases on parts of workers may hold the same one, together never more than the whole of it.
+
 A lease is planned when the engine grants it, and holds its workers once those before it have let go of them; where no
 lease holds them, both happen at once. What comes late about a lease that has ended changes nothing, and the operation
 says so by returning False.
@@ -15,7 +17,7 @@ from fairway.engine.training.messages import Grant
 from fairway.errors import InputError
 from fairway.store import counters
 from fairway.store.database.parts import in_parts
-from fairway.store.database.schema import held_workers, jobs, lease_jobs, leases, workers
+from fairway.store.database.schema import held_parts, held_workers, jobs, lease_jobs, leases, workers
 from fairway.store.errors import ConflictError, HeldError, IllegalChangeError, UnknownError
 from fairway.store.records import LeaseRecord
 from fairway.store.states import ACTIVE, JobState
@@ -27,6 +29,10 @@ _WORKERS = select(workers.c.number).where(
 _HOLDERS = select(held_workers.c.worker, held_workers.c.lease).where(
     held_workers.c.accelerator == bindparam("accelerator"),
     held_workers.c.worker.in_(bindparam("values")),
+)
+_PART_HOLDERS = select(held_parts.c.worker, held_parts.c.lease, held_parts.c.part).where(
+    held_parts.c.accelerator == bindparam("accelerator"),
+    held_parts.c.worker.in_(bindparam("values")),
 )
 _JOBS = select(jobs.c.id, jobs.c.state).where(jobs.c.id.in_(bindparam("values")))
 _JOB_HOLDERS = select(lease_jobs.c.job, lease_jobs.c.lease).where(
@@ -41,6 +47,10 @@ _END = (
     .values(ended_at=bindparam("at"), reason=bindparam("why"))
 )
 _RELEASE = delete(held_workers).where(held_workers.c.lease == bindparam("of_lease"))
+_RELEASE_PARTS = delete(held_parts).where(held_parts.c.lease == bindparam("of_lease"))
+
+_ROUNDING = 1e-6
+"""Parts add up to a whole worker but for so much."""
 
 
 def last_lease(connection: Connection) -> int:
@@ -88,6 +98,7 @@ def plan_leases(
             "restart": grant.restart,
             "spread": grant.spread,
             "planned_at": at,
+            "part": grant.part,
         }
         for grant in grants
     ]
@@ -154,6 +165,7 @@ def end_leases(
     ending = frozenset(number for number, ended_at in found.items() if ended_at is None)
     if ending:
         connection.execute(_RELEASE, [{"of_lease": number} for number in ending])
+        connection.execute(_RELEASE_PARTS, [{"of_lease": number} for number in ending])
         connection.execute(_HOLD, [{"of_lease": number, "is_held": False} for number in ending])
         connection.execute(_END, [{"of_lease": number, "at": at, "why": reason} for number in ending])
     return ending
@@ -167,8 +179,9 @@ def open_leases(connection: Connection) -> list[LeaseRecord]:
 
 def _record(grant: Grant, at: float) -> LeaseRecord:
     return LeaseRecord(
-        grant.lease, grant.jobs, grant.accelerator, grant.workers, grant.until, grant.restart, grant.spread, at
-    )
+        grant.lease, grant.jobs, grant.accelerator, grant.workers, grant.until, grant.restart, grant.spread, at,
+        part=grant.part,
+    )  # fmt: skip
 
 
 def _hold(connection: Connection, planned: Sequence[LeaseRecord], at: float) -> None:
@@ -176,12 +189,21 @@ def _hold(connection: Connection, planned: Sequence[LeaseRecord], at: float) -> 
     if not planned:
         return
     _refuse_held(connection, planned)
-    held = [
+    whole = [
         {"accelerator": lease.accelerator, "worker": worker, "lease": lease.number}
         for lease in planned
+        if lease.part == 1
         for worker in lease.workers
     ]
-    connection.execute(insert(held_workers), held)
+    parts = [
+        {"accelerator": lease.accelerator, "worker": worker, "lease": lease.number, "part": lease.part}
+        for lease in planned
+        if lease.part < 1
+        for worker in lease.workers
+    ]
+    for table, held in ((held_workers, whole), (held_parts, parts)):
+        if held:
+            connection.execute(insert(table), held)
     connection.execute(_HOLD, [{"of_lease": lease.number, "is_held": True} for lease in planned])
     connection.execute(_GRANT, [{"of_lease": lease.number, "at": at} for lease in planned])
 
@@ -195,6 +217,11 @@ def _refuse_held(connection: Connection, planned: Sequence[LeaseRecord]) -> None
         for some in in_parts(numbers)
         for worker, lease in connection.execute(_HOLDERS, {"accelerator": accelerator, "values": some})
     }
+    parts_of: dict[tuple[str, int], list[tuple[int, float]]] = {}
+    for accelerator, numbers in wanted.items():
+        for some in in_parts(numbers):
+            for worker, lease, part in connection.execute(_PART_HOLDERS, {"accelerator": accelerator, "values": some}):
+                parts_of.setdefault((accelerator, worker), []).append((lease, part))
     names = [job for lease in planned for job in lease.jobs]
     jobs_of = {
         job: lease for some in in_parts(names) for job, lease in connection.execute(_JOB_HOLDERS, {"values": some})
@@ -202,9 +229,17 @@ def _refuse_held(connection: Connection, planned: Sequence[LeaseRecord]) -> None
     for lease in planned:
         wait = f"lease {lease.number} has to wait"
         for worker in lease.workers:
-            holder = workers_of.setdefault((lease.accelerator, worker), lease.number)
+            key = (lease.accelerator, worker)
+            parts = parts_of.setdefault(key, [])
+            holder = workers_of.setdefault(key, lease.number) if lease.part == 1 else workers_of.get(key, lease.number)
             if holder != lease.number:
                 raise HeldError(f"worker {lease.accelerator} {worker} is held by lease {holder}, {wait}")
+            taken = sum(part for _, part in parts)
+            if taken + lease.part > 1 + _ROUNDING:
+                holders = f"{taken:g} of worker {lease.accelerator} {worker} are held by leases"
+                raise HeldError(f"{holders} {', '.join(str(number) for number, _ in parts)}, {wait}")
+            if lease.part < 1:
+                parts.append((lease.number, lease.part))
         for job in lease.jobs:
             holder = jobs_of.setdefault(job, lease.number)
             if holder != lease.number:

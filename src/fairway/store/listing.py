@@ -30,7 +30,10 @@ ASKED = "asked_accelerators"
 PRIORITY_CLASS = "priority_class"
 """Under which name the priority class stands that a job names."""
 
-_NAMES = [*(column.name for column in _COLUMNS), ASKED, PRIORITY_CLASS]
+NODES = "num_nodes"
+"""Under which name the number of machines stands that a job may span: a number, its text, or None."""
+
+_NAMES = [*(column.name for column in _COLUMNS), ASKED, PRIORITY_CLASS, NODES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ def _statement(
 ) -> Select[str]:
     """What to ask; made once for each way to ask, since that takes longer than the answer."""
     columns = [type_coerce(column, Text) if column.name == "state" else column for column in _COLUMNS]
-    statement = select(*columns, _asked(dialect).label(ASKED), _named(dialect).label(PRIORITY_CLASS))
+    fields = [_named(dialect, name).label(name) for name in (PRIORITY_CLASS, NODES)]
+    statement = select(*columns, _asked(dialect).label(ASKED), *fields)
     statement = statement.order_by(jobs.c.number.desc() if newest_first else jobs.c.number).limit(bindparam("count"))
     if "states" in given:
         statement = statement.where(jobs.c.state.in_(bindparam("states")))
@@ -99,11 +103,11 @@ def _statement(
     return in_one_go(dialect, statement)
 
 
-def _named(dialect: str) -> ColumnElement[Any]:
+def _named(dialect: str, name: str) -> ColumnElement[Any]:
     spec = type_coerce(jobs.c.spec, Text)
     if dialect == "sqlite":
-        return func.json_extract(spec, "$.priority_class")
-    named: ColumnElement[Any] = cast(spec, JSON)["priority_class"].astext
+        return func.json_extract(spec, f"$.{name}")
+    named: ColumnElement[Any] = cast(spec, JSON)[name].astext
     return named
 
 

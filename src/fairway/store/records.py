@@ -84,7 +84,8 @@ class Attempt:
 class LeaseRecord:
     """A lease: planned, then held from `granted_at` on, then ended; `until` is how long it was promised for.
 
-    From `revoked_at` on its jobs are asked to stop; it holds its workers until they have.
+    From `revoked_at` on its jobs are asked to stop; it holds its workers until they have. It has a `part` of each of
+    its workers, of which other leases may hold the rest.
     """
 
     number: int
@@ -100,6 +101,7 @@ class LeaseRecord:
     revoked_at: float | None = None
     ended_at: float | None = None
     reason: str | None = None
+    part: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "jobs", tuple(self.jobs))

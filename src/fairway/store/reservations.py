@@ -20,6 +20,10 @@ _OPEN = (
 _COUNTS = select(workers.c.accelerator, func.count()).where(workers.c.lost_at.is_(None)).group_by(workers.c.accelerator)
 
 
+_LAST = 253_370_764_800.0
+"""The end of the year 9998: later times cannot be shown in every zone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """Workers by type that are a team's from `begins_at` to `ends_at`."""
@@ -52,6 +56,8 @@ def reserve(
     checked_name(team, "team")
     if not begins_at < ends_at or ends_at <= at:
         raise InputError("for: the reservation would be over already; let it end later than now")
+    if ends_at > _LAST:
+        raise InputError("for: the reservation would end after the year 9998; let it end earlier")
     there: dict[str, int] = {row[0]: row[1] for row in connection.execute(_COUNTS)}
     spelled = {name.lower(): name for name in there}
     asked = {spelled.get(name.lower(), name): count for name, count in wanted.items()}

@@ -1,7 +1,8 @@
 """What jobs have used: accelerator seconds by team, submitter and type, added up by the database from all leases.
 
 A lease counts from when it was granted to its end, or up to now, as far as that lies within the time that is asked for.
-Jobs that share a lease count an equal part of it each. Seconds are those of the wall clock.
+Jobs that share a lease count an equal part of it each, and a lease on parts of workers counts as these parts. Seconds
+are those of the wall clock.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def usage(connection: Connection, *, since: float, until: float, team: str | Non
     ended = func.coalesce(leases.c.ended_at, until)
     end = case((ended > until, until), else_=ended)
     dialect = connection.dialect.name
-    share = _length(dialect, leases.c.workers) * 1.0 / _length(dialect, leases.c.jobs)
+    share = leases.c.part * _length(dialect, leases.c.workers) / _length(dialect, leases.c.jobs)
     within = [leases.c.granted_at < until, func.coalesce(leases.c.ended_at, until) > since]
     if team is not None:
         within.append(jobs.c.team == team)

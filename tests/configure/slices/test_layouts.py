@@ -16,10 +16,19 @@ from fairway.configure.slices.layouts import (
     layouts_by_counts,
     refuse_illegal,
 )
-from fairway.configure.slices.mig import A30, A100_40GB, A100_80GB, DEVICES, H100_80GB, MigDevice, mig_device
+from fairway.configure.slices.mig import (
+    A30,
+    A100_40GB,
+    A100_80GB,
+    B200_180GB,
+    DEVICES,
+    H100_80GB,
+    MigDevice,
+    mig_device,
+)
 from fairway.errors import InputError
 
-SEVEN = [A100_40GB, A100_80GB, H100_80GB]
+SEVEN = [A100_40GB, A100_80GB, H100_80GB, B200_180GB]
 each_device = pytest.mark.parametrize("device", DEVICES.values(), ids=lambda device: device.name)
 
 
@@ -39,6 +48,7 @@ def layout(text: str) -> tuple[MigInstance, ...]:
     [  # "Number of Instances Available" and "Fraction of Memory" in the MIG user guide, "Supported MIG Profiles"
         (A100_40GB, ["1g.5gb 7 1", "1g.10gb 4 2", "2g.10gb 3 2", "3g.20gb 2 4", "4g.20gb 1 4", "7g.40gb 1 8"]),
         (A100_80GB, ["1g.10gb 7 1", "1g.20gb 4 2", "2g.20gb 3 2", "3g.40gb 2 4", "4g.40gb 1 4", "7g.80gb 1 8"]),
+        (B200_180GB, ["1g.23gb 7 1", "1g.45gb 4 2", "2g.45gb 3 2", "3g.90gb 2 4", "4g.90gb 1 4", "7g.180gb 1 8"]),
         (H100_80GB, ["1g.10gb 7 1", "1g.20gb 4 2", "2g.20gb 3 2", "3g.40gb 2 4", "4g.40gb 1 4", "7g.80gb 1 8"]),
         (A30, ["1g.6gb 4 1", "2g.12gb 2 2", "4g.24gb 1 4"]),
     ],
@@ -143,5 +153,5 @@ def test_compute_slices_are_counted_where_places_alone_would_do() -> None:
 
 def test_a_device_without_a_table_is_refused() -> None:
     assert mig_device("a30") is A30
-    with pytest.raises(InputError, match="device: 'b200' given, expected one of a30, a100-40gb"):
-        mig_device("b200")
+    with pytest.raises(InputError, match="device: 'l4' given, expected one of a30, a100-40gb"):
+        mig_device("l4")

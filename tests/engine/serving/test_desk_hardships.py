@@ -13,7 +13,7 @@ from fairway.engine.protocol import like
 from fairway.engine.serving.desk import MOST_LOSSES
 from fairway.engine.serving.messages import (
     FAILED,
-    HOPELESS,
+    IMPOSSIBLE,
     LATE,
     BatchArrived,
     Cancelled,
@@ -128,7 +128,7 @@ def test_deadlines_of_clients_are_kept() -> None:
     cluster.takes = lambda _: 0.6
     cluster.ask(0, deadline=0.15)
     cluster.run(0.0)
-    assert cluster.refusals == {0: like(Refuse, code=HOPELESS)}
+    assert cluster.refusals == {0: like(Refuse, code=IMPOSSIBLE)}
     assert "it would take 0.2 s at least, but has 0.15 s" in cluster.refusals[0].reason
     cluster.ask(1)
     cluster.ask(2, deadline=0.5)

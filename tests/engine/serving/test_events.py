@@ -17,6 +17,7 @@ ABOUT = {
     "InputsArrived": "request 99",
     "BatchArrived": "batch {number}",
     "BatchDone": "batch {number}",
+    "BatchStopped": "batch {number}",
     "TaskDone": "run {run}",
     "ModelLoaded": "model {model}",
     "ModelFailed": "model {model}",

@@ -6,16 +6,22 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from fairway import Stage, Worker, Workflow
 from fairway.configure.application import Application
 from fairway.configure.capacity import Capacity
 from fairway.configure.configuration import Configuration
 from fairway.configure.configurators.clockwork import Clockwork
 from fairway.configure.configurators.nexus import Nexus, SquishyPlanner
+from fairway.configure.configurators.shepherd import HerdPlanner, Shepherd
 from fairway.configure.fleet_plan import Demand, Machines, StagePlan
 from fairway.configure.platform import BARE
 from fairway.configure.profile import Profile
-from fairway.configure.queues import Candidates, Drop, Queue
+from fairway.configure.queues import Candidates, Choice, Decision, Drop, Preempt, Queue, Running
+from fairway.errors import InputError
+from fairway.links import NO_TRANSFERS
 from fairway.report.serving.metrics import summarize_serving
 from fairway.report.serving.record import RequestOutcome, ServingRecord
 from fairway.sim.arrivals import Arrivals, poisson
@@ -185,3 +191,143 @@ def test_the_most_urgent_queue_goes_first() -> None:
     finish = record.requests.finish
     assert (record.requests.outcome == RequestOutcome.COMPLETED).all()
     assert finish[3] < finish[1] < finish[2]
+
+
+# Shepherd
+
+
+SPLIT = StagePlan(np.array([8, 8]), 0.2, 0.0)
+BUSY = Capacity(np.array([0, 0]), np.array([0, 0]), 1, 1)
+
+
+def flex(left: tuple[float, ...], capacity: Capacity = IDLE, *running: Running | None) -> Decision:
+    decide = Shepherd().prepare(application(), BARE, DRAWS).decide
+    return decide(asked(*left, plan=SPLIT)._replace(running=running), capacity)
+
+
+@pytest.mark.parametrize(
+    ("left", "size", "skip"),
+    [
+        ((0.06,) * 5, 4, 0),  # four in 50 ms; five would take 90 ms
+        ((0.1,) * 5, 8, 0),  # five take as long as eight, and are in time
+        ((0.025, 0.06, 0.06, 0.06, 0.06), 4, 1),  # the most urgent would be late in the batch, and stays behind
+        ((0.035, 0.035, 0.06, 0.06, 0.06), 4, 2),  # three in 50 ms rather than two in 30 ms
+        ((0.025, 0.025), 1, 0),
+    ],
+)
+def test_a_candidate_is_the_largest_batch_in_time(left: tuple[float, ...], size: int, skip: int) -> None:
+    decision = flex(left)
+    assert isinstance(decision, Candidates)
+    assert (decision.choices[0].configuration.batch, decision.skip) == (size, skip)
+    assert flex((0.01, 0.015, 0.06)) == Drop(2), "what has no chance even alone is given up"
+
+
+@given(st.lists(st.floats(0.02, 0.3), min_size=1, max_size=16))
+def test_no_larger_batch_is_in_time(left: list[float]) -> None:
+    queues = Shepherd().prepare(application(), BARE, DRAWS)
+    left.sort()
+    best = queues.at_once(0, left, SPLIT)
+    for jobs in range(1, len(left) + 1):
+        seconds = next((time for size, time in BATCHES.items() if size >= jobs), np.inf)
+        assert jobs <= best or sum(each >= seconds for each in left) < jobs
+
+
+def test_a_batch_takes_the_place_of_one_a_third_as_large() -> None:
+    four = (0.06,) * 4
+    assert flex(four, BUSY, Running(1, 1, 0.01), Running(2, 2, 0.02)) == Preempt(Choice(Configuration(4, 1, 1)), 0), (
+        "4 >= 3.03 * 1"
+    )
+    assert flex((0.06,) * 3, BUSY, Running(1, 1, 0.01), None) == Candidates(()), "3 < 3.03 * 1"
+    eight = (0.1,) * 8
+    assert flex(eight, BUSY, Running(1, 2, 0.01), Running(2, 2, 0.02)) == Preempt(Choice(Configuration(8, 1, 1)), 1), (
+        "of equal ones, the one that has more to do"
+    )
+    assert flex(eight, BUSY, Running(1, 3, 0.01), None) == Candidates(()), "8 < 3.03 * 3"
+    with pytest.raises(InputError, match="preemption: 1 given"):
+        Shepherd(preemption=1)
+
+
+def test_a_stage_leaves_time_for_what_follows_unless_told_otherwise() -> None:
+    fleet = TRAFFIC.fleet()
+    (graph,) = TRAFFIC.graphs(fleet)
+    demand = Demand(TRAFFIC.applications()[0], tuple(int(each[0]) for each in graph.needed), 100.0)
+    machines = Machines(fleet.memory, fleet.model_bytes)
+    (kept,) = HerdPlanner().plan([demand], machines, None)
+    assert kept[0].later > 0
+    assert kept[0].seconds + kept[0].later == pytest.approx(0.25)
+    (whole,) = HerdPlanner(request_deadlines=True).plan([demand], machines, None)
+    assert [stage.later for stage in whole] == [0.0, 0.0, 0.0]
+
+
+def test_groups_keep_to_memory_and_all_workers_have_one() -> None:
+    fleet = TIGHT.fleet()
+    demands = [
+        Demand(app, tuple(int(needed[0]) for needed in graph.needed), 50.0)
+        for app, graph in zip(TIGHT.applications(), TIGHT.graphs(fleet), strict=True)
+    ]
+    plan = HerdPlanner().plan(demands, Machines(fleet.memory, fleet.model_bytes), None)
+    held = [
+        frozenset(
+            model
+            for demand, stages in zip(demands, plan, strict=True)
+            for model, stage in zip(demand.models, stages, strict=True)
+            if stage.batches[worker]
+        )
+        for worker in range(len(fleet))
+    ]
+    assert all(held)
+    assert all(sum(fleet.model_bytes[model] for model in each) <= fleet.memory[0] for each in held)
+    for one, other in itertools.combinations(set(held), 2):
+        assert not one & other, "a model belongs to one group"
+
+
+def test_a_stopped_batch_gives_its_worker_up_and_its_jobs_run_later() -> None:
+    # One worker, one stage: a single request runs for a second when four come that take as long together.
+    profile = Profile.of({Configuration(1, 1, 1): 1.0, Configuration(4, 1, 1): 1.2})
+    stage = Stage.of("a", 1.0)
+    worker = Worker("w", 1e9, "gpu", None, 1, 1)
+    one = Scenario(
+        "one", (Workflow((stage,), (), name="one"),), (worker,), NO_TRANSFERS,
+        slo_seconds={"one": 4.0}, profiles={"one": (profile,)},
+    )  # fmt: skip
+    arrivals = Arrivals(np.array([0.0, 0.5, 0.5, 0.5, 0.5]), np.zeros(5, np.int64), np.zeros(5), np.ones(5))
+    stopped, patient = (
+        simulate_serving(one, arrivals, name, ServingOptions(discard=0.0, keep_runs=True))
+        for name in ("shepherd", "shepherd:no-preemption")
+    )
+    assert stopped.requests.finish.tolist() == pytest.approx([2.7, 1.7, 1.7, 1.7, 1.7], abs=0.01)
+    assert patient.requests.finish.tolist() == pytest.approx([1.0, 2.2, 2.2, 2.2, 2.2], abs=0.01)
+    assert sorted(stopped.runs.end.tolist()) == pytest.approx([0.5, 1.7, 1.7, 1.7, 1.7, 2.7], abs=0.01)
+    assert stopped.workers.busy_seconds[0] == pytest.approx(0.5 + 1.2 + 1.0, abs=0.01)
+    assert stopped.workers.tasks.tolist() == [5], "the run that was stopped is none"
+
+
+@pytest.mark.parametrize("scheduler", ["shepherd", "shepherd:preemption=1.2", "inferline", "inferline:no-drop"])
+@pytest.mark.parametrize("scenario", [TRAFFIC, TIGHT], ids=lambda each: each.name)
+def test_every_request_has_one_end_whatever_is_stopped_or_lost(scheduler: str, scenario: Scenario) -> None:
+    for failures in ((), (Failure(0, 0.5, 1.5), Failure(3, 1.0))):
+        record = simulated(scenario, scheduler, 220.0, failures=failures)
+        outcome = record.requests.outcome.tolist()
+        assert set(outcome) <= {RequestOutcome.COMPLETED, RequestOutcome.REFUSED}
+        again = simulated(scenario, scheduler, 220.0, failures=failures)
+        assert np.array_equal(record.requests.finish, again.requests.finish, equal_nan=True)
+
+
+def test_shepherd_holds_under_overload_and_loses_its_work_with_the_deadlines_of_requests() -> None:
+    kept, whole = (
+        summarize_serving(simulated(TRAFFIC, name, 300.0, 600))["slo_hit_rate"] or 0.0
+        for name in ("shepherd", "shepherd:request-deadlines")
+    )
+    assert kept > 0.6
+    assert whole < kept - 0.25
+
+
+def test_shepherd_has_more_in_time_than_that_of_vortex() -> None:
+    # There, a stage may take all that is left of the request's time, and most requests are lost after its second stage.
+    run = vortex_run("textvision0-shepherd-r130")
+    number = len(run.created)
+    mix = SCENARIOS["vortex-mix"]()
+    one = Scenario("textvision0", mix.workflows[:1], mix.workers[:7], mix.links, slo_seconds={"textvision0": run.slo})
+    arrivals = Arrivals(run.created, np.zeros(number, np.int64), np.linspace(0, 0.99, number), np.ones(number))
+    record = simulate_serving(one, arrivals, "shepherd", ServingOptions(discard=0.4))
+    assert (summarize_serving(record)["slo_hit_rate"] or 0.0) > run.in_time + 0.2

@@ -21,7 +21,7 @@ def environment(program: JobProgram, *, emulated: bool = False) -> dict[str, str
 
 
 def test_a_rank_finds_all_that_is_promised() -> None:
-    ranks = rank_environments([Accelerator("v100", 3, device="GPU-3"), Accelerator("v100", 1)])
+    ranks = rank_environments([Accelerator("v100", 3, device="GPU-3"), Accelerator("v100", 1)], (0, 1))
     for rank, device in ((0, "GPU-3"), (1, "")):
         found = {**environment(JobProgram("true")), **ranks[rank]}
         assert set(PROMISED) <= set(found)

@@ -66,7 +66,7 @@ def test_a_notice_saves_and_stops_and_the_next_attempt_goes_on(tmp_path: Path) -
     with pytest.raises(LeaseEnded) as ended:
         train()
     assert ended.value.code == STOPPED
-    told = files.progress(1)
+    told = files.progress(range(1))
     assert told is not None
     assert (told[0].step, told[0].checkpoint_step, told[0].stopped) == (4, 4, True)
     files.write_lease(LeaseState(2))

@@ -25,7 +25,7 @@ def files(tmp_path: Path) -> RunFiles:
 
 def ended(files: RunFiles, *codes: int, **fields: object) -> RunOutcome:
     files.write_exit(RunExit(list(codes), time=90.0, **fields))  # type: ignore[arg-type]
-    return outcome_of(files, max(len(codes), 1))
+    return outcome_of(files, range(max(len(codes), 1)))
 
 
 def told(files: RunFiles, *steps: tuple[int, int | None], stopped: bool = False) -> None:
@@ -100,27 +100,27 @@ def test_one_of_which_there_is_no_record_that_it_started_ran_when_it_ended(files
 
 
 def test_without_an_end_it_depends_on_what_became_of_the_keeper(files: RunFiles) -> None:
-    assert outcome_of(files, 1) == RunOutcome(
+    assert outcome_of(files, range(1)) == RunOutcome(
         OutcomeKind.FAILED_TO_START, reason="the keeper did not start: it said nothing"
     )
     (files.directory / "keeper.log").write_bytes(b"first\nno module\n\n")
-    assert outcome_of(files, 1).reason == "the keeper did not start: no module"
+    assert outcome_of(files, range(1)).reason == "the keeper did not start: no module"
     told(files, (7, 5))
     files.write_started(3.0)
     keeper = asdict(identify(os.getpid()))  # type: ignore[arg-type]
     assert files.claim(keeper)
-    found = outcome_of(files, 1)
+    found = outcome_of(files, range(1))
     assert found == RunOutcome(
         OutcomeKind.FAILED, reason="its keeper was killed, and the job with it", steps=7, checkpoint_step=5, started=3.0
     )
     (files.directory / "claim.json").unlink()
     assert files.claim({**keeper, "boot": "another"})
-    found = outcome_of(files, 1)
+    found = outcome_of(files, range(1))
     assert (found.kind, found.reason) == (OutcomeKind.LOST, "the machine was restarted, and the job with it")
 
 
 def test_a_directory_that_is_gone_is_named(tmp_path: Path) -> None:
-    found = outcome_of(RunFiles(tmp_path / "runs" / "gone"), 1)
+    found = outcome_of(RunFiles(tmp_path / "runs" / "gone"), range(1))
     assert found == RunOutcome(OutcomeKind.FAILED, reason="the directory of its run was removed")
 
 
@@ -128,7 +128,7 @@ def test_a_directory_that_is_gone_is_named(tmp_path: Path) -> None:
 def test_one_that_wrote_what_cannot_be_read_has_failed_whatever_its_code(files: RunFiles, killed: bool) -> None:
     files.write_started(3.0)
     (files.channel.directory / "progress-0.json").mkdir()
-    found = outcome_of(files, 1)
+    found = outcome_of(files, range(1))
     assert (found.kind, found.killed, found.started, found.ended) == (OutcomeKind.FAILED, False, 3.0, None)
     assert found.reason.endswith("; the job has written it, and was ended for it")
     found = ended(files, 0, killed=killed)

@@ -128,7 +128,7 @@ def test_a_data_parallel_job_of_torch_is_preempted_and_goes_on(tmp_path: Path) -
     async def check() -> None:
         async with Machine(tmp_path) as machine:
             await machine.start(run=python(DATA_PARALLEL), workers=[0, 1])
-            await until(lambda: (told := machine.files().progress(2)) and min(one.step for one in told) > 5)
+            await until(lambda: (told := machine.files().progress(range(2))) and min(one.step for one in told) > 5)
             await machine.end(1, "job")
             assert (await machine.ended()).reason == "saved a checkpoint and stopped", machine.log()
             await machine.start(lease=2, run=python(DATA_PARALLEL), workers=[0, 1])

@@ -1,4 +1,4 @@
-"""The backend of many machines on a real Ray, with token authentication."""
+"""The backend of many machines on a real Ray, with token authentication; every gang of the checks spans two nodes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ TOKEN = "0123456789abcdef" * 4
 def cluster() -> Iterator[RayCluster]:
     # A short path: the sockets of Ray are in it, and an address of a socket has room for about a hundred bytes.
     with tempfile.TemporaryDirectory(prefix="fw-ray-") as directory, RayCluster(Path(directory), token=TOKEN) as ray:
-        ray.start("a", "ray.io/accelerator-type=V100,fairway.io/accelerators=2,fairway.io/node=a", head=True)
-        ray.start("b", "ray.io/accelerator-type=K80,fairway.io/accelerators=1,fairway.io/node=b")
+        ray.start("a", "ray.io/accelerator-type=V100,fairway.io/accelerators=1,fairway.io/node=a", head=True)
+        ray.start("b", "ray.io/accelerator-type=V100,fairway.io/accelerators=1,fairway.io/node=b")
         yield ray
 
 

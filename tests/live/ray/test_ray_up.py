@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import pytest
 
 from benchmarks._ray_cluster import RayCluster
 from tests.cli.installation import Installation, until
-from tests.live.training.jobs import COUNTING
+from tests.live.training.jobs import COUNTING, GANG, RENDEZVOUS
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux"),
@@ -130,6 +131,106 @@ def counting_on_both(live: Installation, cluster: RayCluster, tmp_path: Path) ->
     live.printed("cancel", *jobs)
     until(lambda: not any(nodes_of(cluster, job) for job in jobs), "for both to end")
     return jobs[0]
+
+
+def gang(live: Installation, tmp_path: Path, steps: int) -> str:
+    """A gang that needs a worker of each of two nodes; each of its ranks does so many steps."""
+    script = tmp_path / "gang.py"
+    script.write_text(GANG)
+    (tmp_path / "gang.yaml").write_text(
+        f"name: gang\nrun: [{sys.executable}, {script}, '{steps}', {tmp_path / 'rank'}]\nsteps: {2 * steps}\n"
+        "checkpoint: {interval: 1s}\nresources: {accelerators: V100}\nnum_nodes: 2\n"
+    )
+    return live.printed("submit", "--quiet", str(tmp_path / "gang.yaml")).strip()
+
+
+def test_a_gang_runs_on_two_nodes_ends_with_either_and_goes_on_from_what_all_ranks_have_saved(
+    live: Installation, cluster: RayCluster, tmp_path: Path
+) -> None:
+    refused = live.refused("submit", "--accelerators", "V100:2", "--", "true")
+    assert "a node of this cluster has at most 1; let it span more nodes, as by 'num_nodes: 2'" in refused
+    job = gang(live, tmp_path, 400)
+    traces = [tmp_path / "rank0", tmp_path / "rank1"]
+    until(lambda: nodes_of(cluster, job) == ["a", "b"], "for both nodes to have a part")
+    until(lambda: all(len(steps_of(trace)) > 200 for trace in traces), "for checkpoints")
+    cluster.kill("b")
+    until(lambda: nodes_of(cluster, job) == [], "for the other part to end as well")
+    reached = [steps_of(trace)[-1] for trace in traces]
+    cluster.start("b", V100 + "b")
+    until(lambda: live.state_of(job) == "succeeded", "for it to go on and end")
+    for trace, last in zip(traces, reached, strict=True):
+        again = [step for before, step in pairwise(steps_of(trace)) if step <= before]
+        assert len(again) <= 1, "it was started once more"
+        assert not again or last - again[0] <= 400, "no more than what was done since the last checkpoint is done again"
+        assert sorted(set(steps_of(trace))) == list(range(400))
+    for rank in range(2):
+        assert f"rank {rank} of 2" in live.printed("logs", job, "--rank", str(rank))
+
+
+def test_the_ranks_of_a_gang_on_two_nodes_meet(live: Installation, cluster: RayCluster, tmp_path: Path) -> None:
+    script = tmp_path / "meet.py"
+    script.write_text(
+        RENDEZVOUS + "print('node', os.environ['FAIRWAY_NODE_RANK'], 'of', os.environ['FAIRWAY_NUM_NODES'])"
+    )
+    (tmp_path / "meet.yaml").write_text(
+        f"run: [{sys.executable}, {script}]\nresources: {{accelerators: V100}}\nnum_nodes: 2\n"
+    )
+    job = live.printed("submit", "--quiet", str(tmp_path / "meet.yaml")).strip()
+    until(lambda: live.state_of(job) == "succeeded", "for both ranks to have met")
+    for rank in range(2):
+        said = live.printed("logs", job, "--rank", str(rank))
+        assert f"met rank {1 - rank}" in said
+        assert f"node {rank} of 2" in said
+
+
+@pytest.mark.skipif(
+    subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode != 0,
+    reason="only root can give a node other files than those of this machine",
+)
+def test_a_work_directory_that_a_node_does_not_have_is_sent_there(
+    live: Installation, cluster: RayCluster, tmp_path: Path
+) -> None:
+    workdir = tmp_path / "here" / "project"
+    workdir.mkdir(parents=True)
+    (workdir / "data.txt").write_text("the data")
+    (workdir / "big.bin").write_text("not needed")
+    (workdir / "show.sh").write_text("#!/bin/sh\ncat data.txt; echo; ls; pwd\n")
+    (workdir / "show.sh").chmod(0o755)
+    (workdir / ".fairwayignore").write_text("*.bin\n")
+    cluster.kill("b")
+    cluster.start("b", V100 + "b", without=tmp_path / "here")
+    (tmp_path / "show.yaml").write_text(
+        f"run: [./show.sh]\nworkdir: {workdir}\nresources: {{accelerators: V100}}\nnum_nodes: 2\n"
+    )
+    job = live.printed("submit", "--quiet", str(tmp_path / "show.yaml")).strip()
+    until(lambda: live.state_of(job) == "succeeded", "for it to run on both nodes")
+    said = sorted(live.printed("logs", job, "--rank", str(rank)) for rank in range(2))
+    assert all("the data" in text for text in said)
+    assert [str(workdir) + "\n" in text for text in said].count(True) == 1, "the node that has it uses it"
+    (sent,) = [text for text in said if "workdirs" in text]
+    assert "big.bin" not in sent
+    cluster.kill("b")
+    cluster.start("b", V100 + "b")
+
+
+def test_jobs_of_a_node_that_is_drained_save_and_move_before_its_end(
+    live: Installation, cluster: RayCluster, tmp_path: Path
+) -> None:
+    job = counting(live, tmp_path, "noticed", 10**6, 0.02)
+    (node,) = until(lambda: nodes_of(cluster, job), "for it to run")
+    trace = tmp_path / "noticed"
+    until(lambda: len(steps_of(trace)) > 20, "for some steps")
+    cluster.drain(node, seconds=60)
+    (other,) = until(lambda: [one for one in nodes_of(cluster, job) if one != node], "for it to run elsewhere")
+    until(lambda: nodes_of(cluster, job) == [other], "for nothing of it to be left")
+    before = len(steps_of(trace))
+    until(lambda: len(steps_of(trace)) > before + 20, "for some steps there")
+    steps = steps_of(trace)
+    assert steps == list(range(len(steps))), "it has saved before it moved: no step is done again"
+    cluster.kill(node)
+    live.printed("cancel", job)
+    cluster.start(node, V100 + node)
+    assert nodes_of(cluster, counting_on_both(live, cluster, tmp_path)) == [], "a node that is back is used again"
 
 
 def test_a_controller_that_was_killed_adopts_what_runs(live: Installation, cluster: RayCluster, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fairway.live.backend.commands import EndRun, ExtendLeases, HandOverRun, JobProgram, StartRun
 from fairway.live.backend.reports import RunEnded
 from fairway.live.backend.status import OutcomeKind, RunOutcome, RunState
@@ -17,9 +19,11 @@ def test_it_starts_when_the_older_run_has_stopped() -> None:
     runs = WaitingRuns(ends.append)
     assert runs.add(start(2), emulated=True).status.state is RunState.WAITING
     assert runs.extend(ExtendLeases(9.0)) == [2]
-    (command,) = runs.released("job", RunOutcome(OutcomeKind.STOPPED))
+    runs.ended("job", RunOutcome(OutcomeKind.STOPPED))
+    assert runs.ready(lambda _: True) == []
+    (command,) = runs.ready(lambda _: False)
     assert (command.lease, command.until) == (2, 9.0)
-    assert runs.released("job", RunOutcome(OutcomeKind.STOPPED)) == []
+    assert runs.ready(lambda _: False) == []
     assert (runs.statuses(), ends) == ([], [])
 
 
@@ -27,7 +31,8 @@ def test_it_never_starts_where_the_job_has_come_to_its_end() -> None:
     ends: list[RunEnded] = []
     runs = WaitingRuns(ends.append)
     runs.add(start(2), emulated=True)
-    assert runs.released("job", RunOutcome(OutcomeKind.FINISHED)) == []
+    runs.ended("job", RunOutcome(OutcomeKind.FINISHED))
+    assert runs.ready(lambda _: False) == []
     assert [(end.lease, end.outcome.kind) for end in ends] == [(2, OutcomeKind.STOPPED)]
     (stands,) = runs.statuses()
     assert stands.state is RunState.ENDED
@@ -44,4 +49,12 @@ def test_it_is_called_off_once_and_handed_over_while_it_waits() -> None:
     for _ in range(2):
         runs.end(EndRun(3, "job"))
     assert [end.lease for end in ends] == [3]
-    assert runs.released("job", RunOutcome(OutcomeKind.STOPPED)) == []
+    assert runs.ready(lambda _: False) == []
+
+
+def test_of_each_job_the_oldest_lease_starts_and_a_blocked_one_waits_on() -> None:
+    runs = WaitingRuns([].append)
+    for lease, job in ((4, "a"), (2, "a"), (3, "b")):
+        runs.add(replace(start(lease), job=job), emulated=True)
+    assert [command.lease for command in runs.ready(lambda command: command.job == "b")] == [2]
+    assert [command.lease for command in runs.ready(lambda _: False)] == [3, 4]

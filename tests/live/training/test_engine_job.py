@@ -28,7 +28,7 @@ def test_a_job_is_what_its_description_says() -> None:
     )
     assert engine_job("7", description, {"a100": 1.5}, team="vision", steps_left=10.0, slo_seconds=3.0) == Job(
         id="7", throughputs={"a100": 1.5}, scale_factor=2, weight=2.0, steps_left=10.0, slo_seconds=3.0,
-        entity="vision", job_type=RESNET, preemptible=False, resumes=False,
+        entity="vision", job_type=RESNET, preemptible=False, resumes=False, nodes=1,
     )  # fmt: skip
 
 

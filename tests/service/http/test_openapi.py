@@ -19,8 +19,9 @@ ASKED = [
     ("post", "/jobs/cancel"), ("get", "/usage"),
     ("get", "/jobs/{job}/explain"), ("get", "/jobs/{job}/logs"), ("get", "/jobs/{job}/events"), ("get", "/workers"),
     ("post", "/workers/drain"), ("get", "/status"), ("get", "/metrics"), ("get", "/journal"), ("get", "/tokens"),
-    ("post", "/tokens"), ("delete", "/tokens/{token}"), ("post", "/tokens/{token}/rotate"),
+    ("post", "/tokens"), ("delete", "/tokens/{id}"), ("post", "/tokens/{id}/rotate"),
     ("get", "/reservations"), ("post", "/reservations"), ("delete", "/reservations/{reservation}"),
+    ("get", "/plan/state"),
 ]  # fmt: skip
 _EXAMPLES = 10
 

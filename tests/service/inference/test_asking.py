@@ -62,7 +62,7 @@ def test_inputs_are_json_or_the_body(serving: Serving) -> None:
             422,
             'Fairway-Deadline-Seconds: "inf" given, expected seconds above 0 from now',
         ),
-        ("endless", {"json": {"text": ""}, "headers": {"fairway-deadline-seconds": "30"}}, 503, "it would take 100 s"),
+        ("endless", {"json": {"text": ""}, "headers": {"fairway-deadline-seconds": "30"}}, 422, "it would take 100 s"),
         ("sleep", {"json": {"seconds": 1}, "headers": {"fairway-deadline-seconds": "0.4"}}, 504, "its time was over"),
         ("fail", {"json": {"text": "it"}}, 500, "stage 'Fail' raised RuntimeError: no luck with it (trace "),
         ("odd", {"json": {"kind": "object"}}, 500, "the result cannot be JSON: it holds a object"),

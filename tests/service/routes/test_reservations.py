@@ -36,6 +36,7 @@ def test_workers_are_reserved_listed_and_let_go(own: Served, client: httpx.Clien
         ({"from": "yesterday"}, "body: from: \"yesterday\" given, expected a time with its zone"),
         ({"from": "2100-01-01T08:00"}, "given, expected a time with its zone"),
         ({"from": "2000-01-01T08:00Z"}, "for: the reservation would be over already"),
+        ({"from": "9999-12-31T23:00Z"}, "for: the reservation would end after the year 9998"),
         ({"accelerators": {}}, "body: accelerators: "),
         ({"accelerators": {"v100": 0}}, "expected whole numbers above 0 by accelerator type"),
         ({"accelerators": {"v100": 1.5}}, "expected whole numbers above 0 by accelerator type"),

@@ -69,7 +69,8 @@ def back_to_the_first(connection: Connection) -> None:
         connection.execute(text(f"DROP INDEX {index}"))
     for column in ("array_id", "array_name"):
         connection.execute(text(f"ALTER TABLE jobs DROP COLUMN {column}"))
-    for table in ("labels", "dependencies", "reservations"):
+    connection.execute(text("ALTER TABLE leases DROP COLUMN part"))
+    for table in ("labels", "dependencies", "reservations", "held_parts"):
         connection.execute(text(f"DROP TABLE {table}"))
     connection.execute(text("UPDATE fairway_schema SET version = 1"))
 

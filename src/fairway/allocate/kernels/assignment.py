@@ -13,9 +13,9 @@ kept that does not gain, so the search ends, and the same problem always has the
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
+from fairway.compiled import FloatBlocks, FloatTable, compiled, compiled_within
 
 _LEAST = 1e-9
 """What a change must gain, relative to the value of all."""
@@ -23,15 +23,15 @@ _LEAST = 1e-9
 _PASSES = 30
 
 
-@njit(cache=True)
-def _alone(m: int, w: int, value: FloatArray, rates: FloatArray, on: IntArray, beside: IntArray, stay: float) -> float:
+@compiled_within()
+def _alone(m: int, w: int, value: FloatArray, rates: FloatTable, on: IntArray, beside: IntArray, stay: float) -> float:
     worth: float = value[m] * rates[m, w]
     return worth * stay if on[m] == w and beside[m] < 0 else worth
 
 
-@njit(cache=True)
+@compiled_within()
 def _pair(
-    a: int, b: int, w: int, value: FloatArray, kind: IntArray, table: FloatArray, on: IntArray, beside: IntArray,
+    a: int, b: int, w: int, value: FloatArray, kind: IntArray, table: FloatBlocks, on: IntArray, beside: IntArray,
     stay: float,
 ) -> float:  # fmt: skip
     first, second = table[kind[a], kind[b], w, 0], table[kind[a], kind[b], w, 1]
@@ -41,10 +41,10 @@ def _pair(
     return worth * stay if beside[a] == b and on[a] == w else worth
 
 
-@njit(cache=True)
+@compiled_within()
 def _find_place(
-    m: int, to: IntArray, mate: IntArray, left: IntArray, shares: bool, value: FloatArray, rates: FloatArray,
-    scale: IntArray, kind: IntArray, table: FloatArray, on: IntArray, beside: IntArray, stay: float,
+    m: int, to: IntArray, mate: IntArray, left: IntArray, shares: bool, value: FloatArray, rates: FloatTable,
+    scale: IntArray, kind: IntArray, table: FloatBlocks, on: IntArray, beside: IntArray, stay: float,
 ) -> tuple[float, int, int]:  # fmt: skip
     """The most that a job adds without another giving way, the type, and the job that it joins there (-1: none)."""
     best, where, host = 0.0, -1, -1
@@ -65,7 +65,7 @@ def _find_place(
     return best, where, host
 
 
-@njit(cache=True)
+@compiled_within()
 def _leave(m: int, to: IntArray, mate: IntArray, left: IntArray, scale: IntArray) -> None:
     if mate[m] >= 0:
         mate[mate[m]] = -1
@@ -75,7 +75,7 @@ def _leave(m: int, to: IntArray, mate: IntArray, left: IntArray, scale: IntArray
     to[m] = -1
 
 
-@njit(cache=True)
+@compiled_within()
 def _enter(m: int, w: int, host: int, to: IntArray, mate: IntArray, left: IntArray, scale: IntArray) -> None:
     to[m] = w
     if host >= 0:
@@ -84,9 +84,9 @@ def _enter(m: int, w: int, host: int, to: IntArray, mate: IntArray, left: IntArr
         left[w] -= scale[m]
 
 
-@njit(cache=True)
+@compiled_within()
 def _total(
-    to: IntArray, mate: IntArray, value: FloatArray, rates: FloatArray, kind: IntArray, table: FloatArray,
+    to: IntArray, mate: IntArray, value: FloatArray, rates: FloatTable, kind: IntArray, table: FloatBlocks,
     on: IntArray, beside: IntArray, stay: float,
 ) -> float:  # fmt: skip
     total = 0.0
@@ -99,9 +99,9 @@ def _total(
     return total
 
 
-@njit(cache=True)
+@compiled()
 def choose_jobs(
-    value: FloatArray, rates: FloatArray, scale: IntArray, kind: IntArray, table: FloatArray, workers: IntArray,
+    value: FloatArray, rates: FloatTable, scale: IntArray, kind: IntArray, table: FloatBlocks, workers: IntArray,
     on: IntArray, beside: IntArray, stay: float,
 ) -> tuple[IntArray, IntArray, float]:  # fmt: skip
     """The type of each job (-1: it waits), its partner (-1: it runs alone) and the sum of all values.
@@ -252,7 +252,7 @@ def choose_jobs(
     return to, mate, now
 
 
-@njit(cache=True)
+@compiled_within()
 def _look_again(
     look: BoolArray, to: IntArray, mate: IntArray, left: IntArray, old_to: IntArray, old_mate: IntArray,
     old_left: IntArray,
@@ -267,10 +267,10 @@ def _look_again(
             look[m] = True
 
 
-@njit(cache=True)
+@compiled_within()
 def _settle(
-    m: int, to: IntArray, mate: IntArray, left: IntArray, shares: bool, value: FloatArray, rates: FloatArray,
-    scale: IntArray, kind: IntArray, table: FloatArray, on: IntArray, beside: IntArray, stay: float,
+    m: int, to: IntArray, mate: IntArray, left: IntArray, shares: bool, value: FloatArray, rates: FloatTable,
+    scale: IntArray, kind: IntArray, table: FloatBlocks, on: IntArray, beside: IntArray, stay: float,
 ) -> None:  # fmt: skip
     """Let a job that waits run where it adds most, if anywhere."""
     gain, w, host = _find_place(m, to, mate, left, shares, value, rates, scale, kind, table, on, beside, stay)
@@ -278,9 +278,9 @@ def _settle(
         _enter(m, w, host, to, mate, left, scale)
 
 
-@njit(cache=True)
+@compiled_within()
 def _back(
-    d: int, w0: int, x: int, value: FloatArray, rates: FloatArray, kind: IntArray, table: FloatArray, on: IntArray,
+    d: int, w0: int, x: int, value: FloatArray, rates: FloatTable, kind: IntArray, table: FloatBlocks, on: IntArray,
     beside: IntArray, stay: float, alt: FloatArray,
 ) -> float:  # fmt: skip
     """What a job that gives way is still worth: in the place that became free, or elsewhere, or waiting."""
@@ -295,10 +295,10 @@ def _back(
     return best
 
 
-@njit(cache=True)
+@compiled_within()
 def _cheapest(
-    m: int, w: int, need: int, to: IntArray, mate: IntArray, value: FloatArray, rates: FloatArray, scale: IntArray,
-    kind: IntArray, table: FloatArray, on: IntArray, beside: IntArray, stay: float, alt: FloatArray, listed: bool,
+    m: int, w: int, need: int, to: IntArray, mate: IntArray, value: FloatArray, rates: FloatTable, scale: IntArray,
+    kind: IntArray, table: FloatBlocks, on: IntArray, beside: IntArray, stay: float, alt: FloatArray, listed: bool,
 ) -> tuple[float, IntArray]:  # fmt: skip
     """What it costs to free so many workers of a type, those first that cost least per worker, and the jobs that go."""
     jobs = len(to)

@@ -9,9 +9,9 @@ them. The same hull tells how much rate is worth its price to a job.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import FloatArray, ShortArray
+from fairway.compiled import FloatTable, ShortTable, compiled, compiled_within
 
 
 class Splits:
@@ -87,8 +87,8 @@ class Splits:
         _add_shares(shares, weight, self._types, self._hull, self._edge, self._part)
 
 
-@njit(cache=True, nogil=True)
-def _by_rate(rates: FloatArray) -> tuple[FloatArray, ShortArray]:
+@compiled(releases_gil=True)
+def _by_rate(rates: FloatTable) -> tuple[FloatArray, ShortArray]:
     """The points of each job in order of rate, idleness (rate 0, type J) first: their rates and their types."""
     jobs, width = rates.shape
     sorted_rates = np.zeros((jobs, width + 1))
@@ -105,13 +105,13 @@ def _by_rate(rates: FloatArray) -> tuple[FloatArray, ShortArray]:
     return sorted_rates, sorted_types
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled_within(releases_gil=True, inline=True)
 def _lower_hull(
-    rates: FloatArray,
-    types: ShortArray,
+    rates: FloatTable,
+    types: ShortTable,
     price: FloatArray,
     i: int,
-    hull: ShortArray,
+    hull: ShortTable,
     rate: FloatArray,
     cost: FloatArray,
 ) -> int:
@@ -136,11 +136,11 @@ def _lower_hull(
     return top
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(releases_gil=True, divides_as_numpy=True)
 def _cheapest(
-    rates: FloatArray,
-    types: ShortArray,
-    hull: ShortArray,
+    rates: FloatTable,
+    types: ShortTable,
+    hull: ShortTable,
     corners: ShortArray,
     priced: bool,
     load: FloatArray,
@@ -178,11 +178,11 @@ def _cheapest(
     return total, total_rise
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(releases_gil=True, divides_as_numpy=True)
 def _most(
-    rates: FloatArray,
-    types: ShortArray,
-    hull: ShortArray,
+    rates: FloatTable,
+    types: ShortTable,
+    hull: ShortTable,
     load: FloatArray,
     price: FloatArray,
     least: FloatArray,
@@ -215,11 +215,11 @@ def _most(
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(releases_gil=True, divides_as_numpy=True)
 def _worthwhile(
-    rates: FloatArray,
-    types: ShortArray,
-    hull: ShortArray,
+    rates: FloatTable,
+    types: ShortTable,
+    hull: ShortTable,
     load: FloatArray,
     price: FloatArray,
     worth: FloatArray,
@@ -248,9 +248,9 @@ def _worthwhile(
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled(releases_gil=True)
 def _add_shares(
-    shares: FloatArray, weight: float, types: ShortArray, hull: ShortArray, edge: ShortArray, part: FloatArray
+    shares: FloatTable, weight: float, types: ShortTable, hull: ShortTable, edge: ShortArray, part: FloatArray
 ) -> None:
     """Add `weight` times each split to the shares; idleness has no column there."""
     idle = shares.shape[1]
@@ -263,9 +263,9 @@ def _add_shares(
         shares[i, high] += weight * part[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled(releases_gil=True)
 def best_types(
-    values: FloatArray, counts: FloatArray, load: FloatArray, price: FloatArray, usage: FloatArray, chosen: ShortArray
+    values: FloatTable, counts: FloatArray, load: FloatArray, price: FloatArray, usage: FloatArray, chosen: ShortArray
 ) -> float:
     """Let every job spend all its time on the type that is worth most above its price, or idle; returns the worth.
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
-from numba import njit, vectorize
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from fairway.allocate.problem import Pairs, Problem
+from fairway.compiled import FloatTable, HashArray, compiled, compiled_within
 
-_Hashes = npt.NDArray[np.uint64]
+Bits = TypeVar("Bits", np.uint64, HashArray)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,16 +122,16 @@ class Classes:
         return _in_order(np.concatenate(first), np.concatenate(second), np.concatenate(shares))
 
 
-@vectorize(cache=True)
-def _mix(bits: _Hashes) -> _Hashes:
+@compiled_within()
+def _mix(bits: Bits) -> Bits:
     """The finaliser of splitmix64: every bit of the input reaches every bit of the output."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31)) ^ np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True)
-def _hashes(table: FloatArray) -> _Hashes:
+@compiled(releases_gil=True)
+def _hashes(table: FloatTable) -> HashArray:
     """One number per row; equal rows agree."""
     rows, columns = table.shape
     hashes = np.empty(rows, dtype=np.uint64)
@@ -144,8 +144,8 @@ def _hashes(table: FloatArray) -> _Hashes:
     return hashes
 
 
-@njit(cache=True, nogil=True)
-def _group(table: FloatArray, merge: bool) -> tuple[IntArray, IntArray]:
+@compiled(releases_gil=True)
+def _group(table: FloatTable, merge: bool) -> tuple[IntArray, IntArray]:
     """The class of each row, and a row of each class: rows that are alike share one."""
     rows, columns = table.shape
     hashes = _hashes(table)
@@ -192,7 +192,7 @@ def _merges(
     return pairs is None or _interchangeable(group, jobs, pairs, total)
 
 
-def _refine(hashes: _Hashes, jobs: IntArray, pairs: Pairs, total: int) -> _Hashes:
+def _refine(hashes: HashArray, jobs: IntArray, pairs: Pairs, total: int) -> HashArray:
     """Mix into each job's hash what it is beside whom, whatever the order of its pairs."""
     everyone = np.zeros(total, dtype=np.uint64)
     everyone[jobs] = hashes
@@ -200,7 +200,7 @@ def _refine(hashes: _Hashes, jobs: IntArray, pairs: Pairs, total: int) -> _Hashe
     refined = everyone.copy()
     np.add.at(refined, pairs.first, _mix(_mix(everyone[pairs.second] ^ one) ^ two))
     np.add.at(refined, pairs.second, _mix(_mix(everyone[pairs.first] ^ two) ^ one))
-    mixed: _Hashes = _mix(refined)
+    mixed: HashArray = _mix(refined)
     return mixed[jobs]
 
 

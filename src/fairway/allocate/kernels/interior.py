@@ -20,10 +20,10 @@ the shares and t; one iteration takes time in proportion to the number of jobs (
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.kernels.interior_system import SUMS, back_solve, backward, factor, forward, row_scales
+from fairway.allocate.kernels.interior_system import back_solve, backward, factor, forward, row_scales
+from fairway.compiled import FloatTable, compiled
 
 ENOUGH = 3e-6
 """Gap and residuals at which the search ends."""
@@ -64,9 +64,9 @@ def highest_sum(gains: FloatArray, scale_factors: FloatArray, workers: FloatArra
     return shares
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
+@compiled(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
 def _solve(
-    rates: FloatArray, base: FloatArray, gains: FloatArray, sizes: FloatArray, workers: FloatArray, shares: FloatArray
+    rates: FloatTable, base: FloatArray, gains: FloatTable, sizes: FloatArray, workers: FloatArray, shares: FloatTable
 ) -> tuple[float, bool]:
     """Write the shares; returns the level, and whether the search came to its end.
 

@@ -10,20 +10,17 @@ rows of its time and its rate; so that all of it costs O(n J^3).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import FloatArray
-
-SUMS = {"reassoc", "contract", "nsz"}
-"""Sums may be taken in any order, so that many terms are added at once; NaN and infinity keep their meaning."""
+from fairway.compiled import FloatTable, compiled_within
 
 _SCALINGS = 3
 _NO_ENTRY = 1e-6
 """Rows and columns whose largest entry is below this are not scaled."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def row_scales(T: FloatArray, sizes: FloatArray, has_level: bool) -> FloatArray:
+@compiled_within(releases_gil=True, divides_as_numpy=True)
+def row_scales(T: FloatTable, sizes: FloatArray, has_level: bool) -> FloatArray:
     """Scales of the rows that make the largest entries of all rows and columns about equal (Ruiz's iteration)."""
     types, n = T.shape
     w0, u0, r0 = n * types, n * types + types, n * types + types + n
@@ -54,8 +51,8 @@ def row_scales(T: FloatArray, sizes: FloatArray, has_level: bool) -> FloatArray:
     return row
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
-def forward(T: FloatArray, sizes: FloatArray, has_level: bool, y: FloatArray, product: FloatArray) -> None:
+@compiled_within(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
+def forward(T: FloatTable, sizes: FloatArray, has_level: bool, y: FloatArray, product: FloatArray) -> None:
     """Write G y."""
     types, n = T.shape
     w0, u0, r0 = n * types, n * types + types, n * types + types + n
@@ -73,8 +70,8 @@ def forward(T: FloatArray, sizes: FloatArray, has_level: bool, y: FloatArray, pr
         product[w0 + j] = busy
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
-def backward(T: FloatArray, sizes: FloatArray, has_level: bool, z: FloatArray, product: FloatArray) -> None:
+@compiled_within(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
+def backward(T: FloatTable, sizes: FloatArray, has_level: bool, z: FloatArray, product: FloatArray) -> None:
     """Write z G."""
     types, n = T.shape
     w0, u0, r0 = n * types, n * types + types, n * types + types + n
@@ -89,9 +86,9 @@ def backward(T: FloatArray, sizes: FloatArray, has_level: bool, z: FloatArray, p
         product[w0] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
+@compiled_within(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
 def factor(
-    T: FloatArray, sizes: FloatArray, has_level: bool, weight: FloatArray, blocks: FloatArray, load: FloatArray
+    T: FloatTable, sizes: FloatArray, has_level: bool, weight: FloatArray, blocks: FloatTable, load: FloatTable
 ) -> bool:
     """Prepare to solve z G = bx, G y - weight z = bz; False if rounding makes that impossible.
 
@@ -185,14 +182,14 @@ def factor(
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
+@compiled_within(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
 def back_solve(
-    T: FloatArray,
+    T: FloatTable,
     sizes: FloatArray,
     has_level: bool,
     weight: FloatArray,
-    blocks: FloatArray,
-    load: FloatArray,
+    blocks: FloatTable,
+    load: FloatTable,
     bx: FloatArray,
     bz: FloatArray,
     y: FloatArray,
@@ -257,9 +254,9 @@ def back_solve(
         rate[i] /= weight[r0 + i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
+@compiled_within(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
 def _answer(
-    types: int, n: int, blocks: FloatArray, push: FloatArray, time: FloatArray, rate: FloatArray, y: FloatArray
+    types: int, n: int, blocks: FloatTable, push: FloatArray, time: FloatArray, rate: FloatArray, y: FloatArray
 ) -> None:
     """Write F push + P (time, rate)."""
     for j in range(types):

@@ -13,9 +13,10 @@ decision would need dozens.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.kernels.small_systems import inverse, solution, times
+from fairway.compiled import FloatTable, compiled
 
 _TOLERANCE = 1e-12
 _PIVOT = 1e-9
@@ -74,14 +75,14 @@ class Master:
         return [(answer, part / total) for answer, part in sorted(parts)]
 
 
-@njit(cache=True, nogil=True)
-def _inside(columns: FloatArray, basis: IntArray, rows: FloatArray) -> FloatArray:
+@compiled(releases_gil=True)
+def _inside(columns: FloatTable, basis: IntArray, rows: FloatArray) -> FloatArray:
     """The parts of the basic columns."""
-    return np.linalg.solve(np.ascontiguousarray(columns[basis].T), rows)  # type: ignore[return-value]
+    return solution(columns[basis].T.copy(), rows)
 
 
-@njit(cache=True, nogil=True)
-def _optimise(columns: FloatArray, values: FloatArray, count: int, basis: IntArray, rows: FloatArray) -> FloatArray:
+@compiled(releases_gil=True)
+def _optimise(columns: FloatTable, values: FloatArray, count: int, basis: IntArray, rows: FloatArray) -> FloatArray:
     """Primal simplex from a feasible basis, which is changed in place.
 
     Returns the dual values of the types and, last, the value of the optimum.
@@ -91,16 +92,16 @@ def _optimise(columns: FloatArray, values: FloatArray, count: int, basis: IntArr
     scale = np.abs(values).max() + 1e-300
     pivots = 0
     while True:
-        inverse = np.linalg.inv(np.ascontiguousarray(columns[basis].T))
-        dual = values[basis] @ inverse
-        reduced = values - columns @ dual
+        inverted = inverse(columns[basis].T.copy())
+        dual = times(inverted.T, values[basis])
+        reduced = values - times(columns, dual)
         entering = int(np.argmax(reduced))
         if reduced[entering] <= _TOLERANCE * scale or pivots > 50 * size:
             break
         if pivots > 10 * size:  # may be cycling: the lowest index that improves cannot cycle (Bland)
             entering = int(np.argmax(reduced > _TOLERANCE * scale))
-        direction = inverse @ columns[entering]
-        inside = inverse @ rows
+        direction = times(inverted, columns[entering])
+        inside = times(inverted, rows)
         shortest = np.inf
         for row in range(size):
             if direction[row] > _PIVOT:
@@ -114,7 +115,9 @@ def _optimise(columns: FloatArray, values: FloatArray, count: int, basis: IntArr
             break
         basis[leaving] = entering
         pivots += 1
-    value = dual @ rows
+    value = 0.0
+    for row in range(size):
+        value += dual[row] * rows[row]
     for row in range(size - 1):
         dual[row] = max(dual[row], 0.0)
     dual[-1] = value

@@ -10,9 +10,10 @@ to the balance in a few steps, up to where the jumps of single jobs are felt; fr
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import FloatArray
+from fairway.allocate.kernels.small_systems import solution
+from fairway.compiled import FloatTable, compiled
 
 _BETTER = 0.7
 """A step is a success if it leaves at most this part of the least imbalance before."""
@@ -63,8 +64,8 @@ class Secant:
         return guess / guess.sum() if self._relative else guess
 
 
-@njit(cache=True, nogil=True)
-def _clearing(budgets: FloatArray, excess: FloatArray, imbalance: FloatArray, needed: int) -> FloatArray:
+@compiled(releases_gil=True)
+def _clearing(budgets: FloatTable, excess: FloatTable, imbalance: FloatArray, needed: int) -> FloatArray:
     """The combination of the budgets, of the best answers and the last, whose combined excess is 0."""
     order = np.argsort(imbalance)
     chosen = order[:needed].copy()
@@ -77,7 +78,7 @@ def _clearing(budgets: FloatArray, excess: FloatArray, imbalance: FloatArray, ne
             matrix[row, column] = excess[chosen[column], row]
     target = np.zeros(needed)
     target[-1] = 1.0
-    parts = np.linalg.solve(matrix, target)
+    parts = solution(matrix, target)
     best = budgets[chosen[0]]
     guess = np.zeros(budgets.shape[1])
     for column in range(needed):

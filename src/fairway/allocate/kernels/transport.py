@@ -10,13 +10,13 @@ its room at once, this is much faster than an assignment with one column per uni
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.compiled import FloatTable, compiled
 
 
-@njit(cache=True, nogil=True)
-def cheapest_transport(costs: FloatArray, units: IntArray, room: IntArray) -> tuple[IntArray, FloatArray]:
+@compiled(releases_gil=True)
+def cheapest_transport(costs: FloatTable, units: IntArray, room: IntArray) -> tuple[IntArray, FloatArray]:
     """Units sent from each source to each place at the least total cost, and the price (0 or less) of a unit of room.
 
     `costs[i, c]` is infinite where source i cannot send to place c. There must be room for everything: whatever the

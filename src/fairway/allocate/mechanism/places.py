@@ -14,21 +14,21 @@ less than was chosen for it; jobs that share their workers stay out of it.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
+from fairway.allocate.arrays import BoolArray, IntArray
+from fairway.compiled import FloatTable, IntTable, compiled, compiled_within
 
 _SAME = 1e-9
 
 
-@njit(cache=True)
+@compiled()
 def keep_places(
     to: IntArray,
     on: IntArray,
     single: BoolArray,
     scale: IntArray,
-    rates: FloatArray,
-    gains: IntArray,
+    rates: FloatTable,
+    gains: IntTable,
     left: IntArray,
 ) -> bool:
     """Change the types `to` which jobs are to go so that fewer of them move; `on` is where they run now.
@@ -54,14 +54,14 @@ def keep_places(
     return some
 
 
-@njit(cache=True)
+@compiled_within()
 def _all_stay(
     to: IntArray,
     on: IntArray,
     single: BoolArray,
     content: BoolArray,
     scale: IntArray,
-    rates: FloatArray,
+    rates: FloatTable,
     left: IntArray,
 ) -> bool:
     """Let all jobs that are content stay, if the others can still be served; otherwise nothing is changed."""
@@ -94,7 +94,7 @@ def _all_stay(
     return True
 
 
-@njit(cache=True)
+@compiled_within()
 def _one_stays(
     mover: int,
     to: IntArray,
@@ -102,7 +102,7 @@ def _one_stays(
     single: BoolArray,
     content: BoolArray,
     scale: IntArray,
-    rates: FloatArray,
+    rates: FloatTable,
     left: IntArray,
 ) -> None:
     """Let one job stay, if others of its size can go elsewhere instead of taking its workers."""

@@ -21,9 +21,9 @@ never make up for time lost and would always come before those who wait.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
+from fairway.compiled import FloatBlock, FloatTable, IntTable, compiled
 
 _SAME = 1e-9
 _LITTLE = 1e-2
@@ -31,8 +31,8 @@ _MOST_TURNS = 10.0
 """The most that a row with hardly any share is owed, beyond the two of one that is to run all the time."""
 
 
-@njit(cache=True)
-def account(seconds: float, shares: FloatArray, owed: FloatArray, charged: IntArray, turn: float) -> None:
+@compiled()
+def account(seconds: float, shares: FloatTable, owed: FloatTable, charged: IntArray, turn: float) -> None:
     """Let time pass: every row is owed its shares of it, and has been given it on the type that it is charged for."""
     rows, types = shares.shape
     for row in range(rows):
@@ -44,8 +44,8 @@ def account(seconds: float, shares: FloatArray, owed: FloatArray, charged: IntAr
             owed[row, column] = min(max(value, 0.0), most)
 
 
-@njit(cache=True)
-def carry_over(owed: FloatArray, rates: FloatArray, shares: FloatArray) -> None:
+@compiled()
+def carry_over(owed: FloatTable, rates: FloatTable, shares: FloatTable) -> None:
     """Move what each job is owed on types where it has no share any more to those where it has, as work."""
     rows, types = shares.shape
     for row in range(rows):
@@ -61,11 +61,11 @@ def carry_over(owed: FloatArray, rates: FloatArray, shares: FloatArray) -> None:
                 owed[row, column] += shares[row, column] * lost / rate
 
 
-@njit(cache=True)
+@compiled()
 def weigh_moves(
     on: IntArray,
-    rates: FloatArray,
-    known: FloatArray,
+    rates: FloatTable,
+    known: FloatTable,
     left: FloatArray,
     rate: FloatArray,
     bound: IntArray,
@@ -111,24 +111,24 @@ def weigh_moves(
     return gains, least
 
 
-@njit(cache=True)
+@compiled()
 def choose(
-    shares: FloatArray,
-    owed: FloatArray,
-    rates: FloatArray,
+    shares: FloatTable,
+    owed: FloatTable,
+    rates: FloatTable,
     scale: IntArray,
     on: IntArray,
     beside: IntArray,
     pair_first: IntArray,
     pair_second: IntArray,
-    pair_shares: FloatArray,
-    pair_owed: FloatArray,
-    pair_rates: FloatArray,
+    pair_shares: FloatTable,
+    pair_owed: FloatTable,
+    pair_rates: FloatBlock,
     stays: BoolArray,
     free: IntArray,
     ahead: float,
     keep: float,
-    gains: IntArray,
+    gains: IntTable,
     least: FloatArray,
     first: FloatArray,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:

@@ -49,7 +49,7 @@ class AlloX(Policy):
 
         fits = np.where(problem.scale_factors[:, None] <= free, seconds, np.inf)
         waiting = np.flatnonzero((columns < 0) & np.isfinite(fits).any(axis=1))
-        queues = queue_up(fits[waiting], problem.scale_factors[waiting].astype(np.int64), free)
+        queues = queue_up(fits[waiting], np.ceil(problem.scale_factors[waiting]).astype(np.int64), free)
         columns[waiting] = queues.columns
         positions = np.ones(len(problem), dtype=np.int64)
         positions[waiting] = queues.positions
@@ -73,7 +73,7 @@ class AlloX(Policy):
 def _start(gangs: WholeGangs, columns: IntArray, positions: IntArray) -> list[list[Any]]:
     """Give their gangs to all jobs that are first in their queues; returns who waits for which worker, and where."""
     problem, running = gangs.problem, gangs.alone_on.copy()
-    sizes = problem.scale_factors.astype(np.int64)
+    sizes = np.ceil(problem.scale_factors).astype(np.int64)
     places: list[list[Any]] = []
     before = 0
     for column in np.argsort(problem.types).tolist():

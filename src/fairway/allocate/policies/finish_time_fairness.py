@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
@@ -15,6 +14,7 @@ from fairway.allocate.kernels.levels import raise_level
 from fairway.allocate.policies.common import nothing_to_do, warm_prices
 from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
+from fairway.compiled import compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class _FinishTimes:
         return -float(((self.elapsed[busy] + self.work[busy] / rates[busy]) / self.alone[busy]).max())
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(releases_gil=True, divides_as_numpy=True)
 def _demands(work: FloatArray, elapsed: FloatArray, alone: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     """The rate of each job at this level, and by how much it rises with it: one pass, as a decision asks for dozens."""
     demand, rise = np.empty_like(work), np.empty_like(work)

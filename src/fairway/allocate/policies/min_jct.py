@@ -62,9 +62,9 @@ class MinJct(Policy):
         kind, table = self._pairs(problem)
         on, beside = problem.running
         stay = 1.0 + max(_STAY, problem.restart_seconds / _TURN)
+        sizes, workers = problem.in_whole_numbers()
         to, mate, worth = choose_jobs(
-            value, problem.rates, problem.scale_factors.astype(np.int64), kind, table, problem.workers.astype(np.int64),
-            on, beside, stay,
+            value, problem.rates, sizes, kind, table, workers, on, beside, stay,
         )  # fmt: skip
         return self._allocation(problem, to, mate, worth, prices, kappa)
 

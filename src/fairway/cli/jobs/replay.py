@@ -58,7 +58,7 @@ def replay(
 
     fairway replay postgresql://fairway@db/fairway --after 12000 --json -
     """
-    address = _existing(store or os.environ.get("FAIRWAY_HOME") or "~/.fairway")
+    address = existing_store(store or os.environ.get("FAIRWAY_HOME") or "~/.fairway")
 
     from fairway.profiles.files import read_table
     from fairway.sim.replay import replay_decisions, replay_engine
@@ -78,7 +78,7 @@ def replay(
         raise typer.Exit(1)
 
 
-def _existing(store: str) -> str:
+def existing_store(store: str) -> str:
     """The address, if there is a store: one that is not there would be made, and be empty."""
     if re.match(r"postgres(ql)?(\+psycopg)?://", store):
         return store

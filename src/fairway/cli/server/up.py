@@ -92,6 +92,15 @@ def up(
             rich_help_panel=_MACHINE,
         ),
     ] = None,
+    packing: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="Where jobs go that ask for parts of accelerators: [bold]fgd[/bold] (fragmentation gradient descent), "
+            "[bold]best-fit[/bold], or [bold]whole[/bold], which gives each a whole one.",
+            rich_help_panel=_MACHINE,
+        ),
+    ] = "fgd",
     device_memory: Annotated[
         str | None,
         typer.Option(
@@ -241,6 +250,7 @@ def up(
         "cpus": cpus,
         "memory": memory,
         "device_memory": device_memory,
+        "packing": packing,
         "policy": policy,
         "round": round_,
         "teams": teams,

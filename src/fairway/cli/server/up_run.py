@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import typer
 
+from fairway.allocate.packing.packer import rule_named
 from fairway.cli.given import size_given, span_given
 from fairway.cli.server.device_memory import device_memory_of
 from fairway.cli.server.prices import prices_of
@@ -72,6 +73,7 @@ class UpOptions:
     cpus: float | None = None
     memory: str | None = None
     device_memory: str | None = None
+    packing: str = "fgd"
     address: str | None = None
 
     def settings(self) -> ControllerSettings:
@@ -98,6 +100,7 @@ class UpOptions:
             prices=prices,
             cpus=None if self.cpus is None else _said_of("--cpus", cpus_of, self.cpus),
             memory_bytes=None if self.memory is None else _said_of("--memory", memory_of, self.memory),
+            packing=rule_named(self.packing),
             device_memory={} if self.device_memory is None else device_memory_of(self.device_memory),
         )
 
@@ -180,6 +183,7 @@ def _ready(controller: Controller, address: str, *, new_token: bool) -> None:
     emulated = " (emulated)" if controller.emulated else ""
     scale = f", time runs {settings.time_scale:g} times as fast" if settings.time_scale != 1 else ""
     typer.echo(f"Fairway answers at {address}")
+    typer.echo("dashboard: the same address in a browser; log in with a token")
     typer.echo(f"accelerators: {workers}{emulated}")
     typer.echo(f"policy: {settings.policy}, rounds of {span(settings.round_seconds)}{scale}")
     typer.echo(f"state: {controller.store.address}")

@@ -34,6 +34,24 @@ Report = Annotated[
         rich_help_panel="Results",
     ),
 ]
+Save = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE.fairway",
+        help="Save the runs with all that happened in them, to look at with [bold]fairway open[/bold].",
+        show_default=False,
+        rich_help_panel="Results",
+    ),
+]
+Perfetto = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write a timeline for Perfetto's viewer; of the first run, if there are several.",
+        show_default=False,
+        rich_help_panel="Results",
+    ),
+]
 JobsTo = Annotated[
     str | None,
     typer.Option(

@@ -12,7 +12,7 @@ import typer
 
 from fairway.cli import completion
 from fairway.cli.output import STDOUT, write_json
-from fairway.cli.simulate.options import JsonTo, Processes, Quiet, Report, RequestsTo
+from fairway.cli.simulate.options import JsonTo, Perfetto, Processes, Quiet, Report, RequestsTo, Save
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,8 +42,8 @@ def serving(
             metavar="NAME[+NAME]",
             help="Repeatable, with options, as in compass:no-adjust: a placer of tasks (compass, jit, heft, hash); a "
             "configurator, which chooses batches and shares of workers (esg, front, infless, fast-gshare, orion, "
-            "aquatope, nexus, clockwork); or one with any placer of batches, as in front+compass (near-data, best-fit, "
-            "tightest, too). "
+            "aquatope, nexus, clockwork, shepherd, inferline); or one with any placer of batches, as in front+compass "
+            "(near-data, best-fit, tightest, too). "
             "A part of your own is module:Class. compass otherwise, esg for esg-apps.",
             show_default=False,
             rich_help_panel="What to run",
@@ -275,6 +275,8 @@ def serving(
     processes: Processes = None,
     json_to: JsonTo = None,
     report: Report = None,
+    save: Save = None,
+    perfetto: Perfetto = None,
     requests_to: RequestsTo = None,
     quiet: Quiet = False,
 ) -> None:
@@ -303,7 +305,7 @@ def serving(
     from fairway.cli.simulate.serving_plan import plan_of
     from fairway.cli.simulate.training_options import check_outputs
 
-    check_outputs(json_to, report, requests_to=requests_to)
+    check_outputs(json_to, report, save, perfetto, requests_to=requests_to)
     experiment = ServingExperiment(
         scenario=scenario,
         schedulers=tuple(scheduler or ()),
@@ -333,7 +335,7 @@ def serving(
         no_recovery=no_recovery,
         no_time_watching=no_time_watching,
         processes=processes,
-        keep_runs=report is not None and find_rate is None,
+        keep_runs=any(file is not None for file in (report, save, perfetto)) and find_rate is None,
     )
     if find_rate is not None:
         from fairway.cli.simulate.find_rate import check_search, find_rates, part_of
@@ -365,6 +367,12 @@ def serving(
         from fairway.report.serving.page import write_serving_page
 
         write_serving_page(records, report, command=plan.experiment.command())
+    if save is not None or perfetto is not None:
+        from fairway.cli.simulate.saving import SIMULATED, save_runs
+        from fairway.dashboard.of_serving import saved_serving
+
+        runs = [saved_serving(record) for record in records]
+        save_runs(runs, save, perfetto, command=plan.experiment.command(), origin=SIMULATED)
     if requests_to is not None:
         from fairway.report.serving.metrics import seed_of
         from fairway.report.tables import stacked, write_table

@@ -12,7 +12,7 @@ import typer
 
 from fairway.cli import completion
 from fairway.cli.output import STDOUT, write_json
-from fairway.cli.simulate.options import JobsTo, JsonTo, Processes, Quiet, Report
+from fairway.cli.simulate.options import JobsTo, JsonTo, Perfetto, Processes, Quiet, Report, Save
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -180,6 +180,15 @@ def training(
             rich_help_panel="How to run it",
         ),
     ] = False,
+    packing: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="Where jobs go that ask for parts of accelerators: [bold]fgd[/bold] (fragmentation gradient descent), "
+            "[bold]best-fit[/bold], or [bold]whole[/bold], which gives each a whole one.",
+            rich_help_panel="How to run it",
+        ),
+    ] = "fgd",
     compat: Annotated[
         str | None,
         typer.Option(
@@ -201,6 +210,8 @@ def training(
     processes: Processes = None,
     json_to: JsonTo = None,
     report: Report = None,
+    save: Save = None,
+    perfetto: Perfetto = None,
     jobs_to: JobsTo = None,
     quiet: Quiet = False,
 ) -> None:
@@ -223,7 +234,7 @@ def training(
     """
     from fairway.cli.simulate import training_options as options
 
-    options.check_outputs(json_to, report, jobs=jobs_to)
+    options.check_outputs(json_to, report, save, perfetto, jobs=jobs_to)
     asked = options.TrainingOptionsGiven(
         trace=trace,
         format=options.format_of(format_, columns),
@@ -237,6 +248,7 @@ def training(
         seeds=tuple(seed or ()),
         round_seconds=options.round_of(round_, round_seconds),
         restart_seconds=restart_seconds,
+        packing=packing,
         profiling=profiling,
         estimator=estimator,
         hide_lengths=hide_lengths,
@@ -244,7 +256,7 @@ def training(
         window=window,
         teams=teams,
         processes=processes,
-        keep_leases=report is not None,
+        keep_leases=any(file is not None for file in (report, save, perfetto)),
     )
     plan = options.plan_of(asked)
     if not quiet:
@@ -270,6 +282,12 @@ def training(
         from fairway.report.training.page import write_page
 
         write_page(records, report, command=asked.command())
+    if save is not None or perfetto is not None:
+        from fairway.cli.simulate.saving import SIMULATED, save_runs
+        from fairway.dashboard.of_training import saved_training
+
+        runs = [saved_training(record) for record in records]
+        save_runs(runs, save, perfetto, command=asked.command(), origin=SIMULATED)
     if jobs_to is not None:
         from fairway.report.tables import stacked, write_table
         from fairway.report.training.metrics import seed_of

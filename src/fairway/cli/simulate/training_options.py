@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from fairway.allocate.packing.packer import rule_named
 from fairway.allocate.registry import policy_of
 from fairway.cli.output import STDOUT
 from fairway.cli.server.teams import teams_of
@@ -66,6 +67,7 @@ class TrainingOptionsGiven:
     teams: str | None = None
     processes: int | None = None
     keep_leases: bool = False
+    packing: str = "fgd"
 
     def scaling(self) -> Scaling:
         """What becomes of the load of a trace."""
@@ -98,6 +100,7 @@ class TrainingOptionsGiven:
             "compat": self.compat,
             "window": self.window,
             "teams": self.teams,
+            "packing": None if self.packing == "fgd" else self.packing,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -134,6 +137,7 @@ def plan_of(asked: TrainingOptionsGiven) -> Plan:
             raise InputError(f"--seed: {seed} given, expected a whole number of at least 0")
     if asked.processes is not None and asked.processes < 1:
         raise InputError(f"--processes: {asked.processes} given, expected a whole number of at least 1")
+    packing = rule_named(asked.packing)
     compat = _compat(asked)
     profiling = _profiling(asked.profiling, asked.estimator)
     _check_seconds("--round-seconds", asked.round_seconds, above_zero=True)
@@ -181,6 +185,7 @@ def plan_of(asked: TrainingOptionsGiven) -> Plan:
             entities=entities,
             profiling=profiling,
             hide_lengths=asked.hide_lengths,
+            packing=packing,
         )
         for policy in asked.policies:
             settings = {**asked.settings(), "policy": policy, "seed": seed, "version": installed_version()}
@@ -227,13 +232,24 @@ def one_of(option: str, given: Sequence[str] | None) -> str | None:
     return given[0] if given else None
 
 
-def check_outputs(json_to: str | None, report: str | None, **tables: str | None) -> None:
+def check_outputs(
+    json_to: str | None,
+    report: str | None,
+    save: str | None = None,
+    perfetto: str | None = None,
+    **tables: str | None,
+) -> None:
     """Refuse files that cannot be written, before hours are spent on what should go there."""
-    if report == STDOUT:
-        raise InputError("--report: '-' given, expected the name of a file, as in report.html")
+    for option, file, like in (
+        ("--report", report, "report.html"),
+        ("--save", save, "run.fairway"),
+        ("--perfetto", perfetto, "run.perfetto-trace"),
+    ):
+        if file == STDOUT:
+            raise InputError(f"{option}: '-' given, expected the name of a file, as in {like}")
     if report is not None:
         require("jinja2", "plotly")
-    given = {"--json": json_to, "--report": report}
+    given = {"--json": json_to, "--report": report, "--save": save, "--perfetto": perfetto}
     for word, table in tables.items():
         option = f"--{word.replace('_', '-')}"
         given[option] = table
@@ -276,6 +292,7 @@ def _compat(asked: TrainingOptionsGiven) -> Literal["gavel"] | None:
     for option, given in (
         ("--restart-seconds", asked.restart_seconds > 0),
         ("--profiling", asked.profiling),
+        ("--packing", asked.packing != "fgd"),
         ("--hide-lengths", asked.hide_lengths),
     ):
         if given:

@@ -8,15 +8,15 @@ ones first, and keep those that they had where they can.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
+from fairway.compiled import BoolTable, FloatTable, IntTable, compiled, compiled_within
 
 _UNSEEN = 1e9
 """The priority per share of a row that has had no time, where others have."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(releases_gil=True, divides_as_numpy=True)
 def choose_and_place(
     order: IntArray,
     workers: IntArray,
@@ -29,12 +29,12 @@ def choose_and_place(
     late: IntArray,
     early: IntArray,
     sizes: IntArray,
-    runs: BoolArray,
-    shares: FloatArray,
+    runs: BoolTable,
+    shares: FloatTable,
     known: BoolArray,
-    times: FloatArray,
-    deficits: FloatArray,
-    held: IntArray,
+    times: FloatTable,
+    deficits: FloatTable,
+    held: IntTable,
     held_type: IntArray,
 ) -> tuple[IntArray, int, int]:
     """Serve the types in this order; returns what `Placed` holds, how many kept their workers and how many could have.
@@ -93,17 +93,17 @@ def choose_and_place(
     return placed[:, :total], kept, could_be
 
 
-@njit(cache=True, nogil=True)
+@compiled_within(releases_gil=True)
 def _place(
     picked: IntArray,
     j: int,
     workers: IntArray,
     sizes: IntArray,
     known: BoolArray,
-    held: IntArray,
+    held: IntTable,
     held_type: IntArray,
     now_on: IntArray,
-    placed: IntArray,
+    placed: IntTable,
     total: int,
     kept: int,
 ) -> tuple[int, int]:
@@ -151,14 +151,14 @@ def _place(
     return total, kept
 
 
-@njit(cache=True, nogil=True)
+@compiled_within(releases_gil=True)
 def _sort(
     queue: IntArray,
     spare: IntArray,
     queued: int,
     priority: FloatArray,
-    deficits: FloatArray,
-    shares: FloatArray,
+    deficits: FloatTable,
+    shares: FloatTable,
     j: int,
 ) -> None:
     """Sort the queue by priority, deficit and share, the highest first; equals stay in order (merge sort)."""
@@ -188,8 +188,8 @@ def _sort(
         width *= 2
 
 
-@njit(cache=True, nogil=True)
-def _before(a: int, b: int, priority: FloatArray, deficits: FloatArray, shares: FloatArray, j: int) -> bool:
+@compiled_within(releases_gil=True)
+def _before(a: int, b: int, priority: FloatArray, deficits: FloatTable, shares: FloatTable, j: int) -> bool:
     if priority[a] != priority[b]:
         return bool(priority[a] > priority[b])
     if deficits[a, j] != deficits[b, j]:

@@ -12,12 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-from numba import njit
 
-_FloatArray = npt.NDArray[np.float64]
-_IntArray = npt.NDArray[np.int64]
-_BoolArray = npt.NDArray[np.bool_]
+from fairway.compiled import FloatArray, FloatTable, IntArray, compiled
 
 MOST_FAILURES = 5
 """So many failures in a row are the end of a job."""
@@ -32,8 +28,8 @@ class Played:
     """
 
     end: float
-    seconds: _FloatArray
-    done: _IntArray
+    seconds: FloatArray
+    done: IntArray
     failed: bool
 
 
@@ -52,12 +48,12 @@ class MicroTasks:
         """The time that counts, of all workers together."""
 
     @property
-    def steps_left(self) -> _FloatArray:
+    def steps_left(self) -> FloatArray:
         """The steps that each job has left."""
         return self._steps_left[: self._jobs]
 
     @property
-    def finish(self) -> _FloatArray:
+    def finish(self) -> FloatArray:
         """When each job was done; NaN for those that are not, or were dropped."""
         return self._finish[: self._jobs]
 
@@ -72,7 +68,7 @@ class MicroTasks:
         self._jobs += 1
         return number
 
-    def play(self, now: float, late: _IntArray, early: _IntArray, sizes: _IntArray, rates: _FloatArray) -> Played:
+    def play(self, now: float, late: IntArray, early: IntArray, sizes: IntArray, rates: FloatArray) -> Played:
         """Let these gangs run from now until the last of them is done with the round.
 
         Gang k runs job `late[k]`, beside job `early[k]` unless that is -1, on `sizes[k]` workers, at `rates[k, 0]` and
@@ -89,20 +85,20 @@ class MicroTasks:
         return Played(end, seconds, done, failed)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(releases_gil=True, divides_as_numpy=True)
 def _play(
     now: float,
     start: float,
     round_seconds: float,
-    late: _IntArray,
-    early: _IntArray,
-    sizes: _IntArray,
-    rates: _FloatArray,
-    steps_left: _FloatArray,
-    failures: _IntArray,
-    finish: _FloatArray,
-    seconds: _FloatArray,
-) -> tuple[float, float, _IntArray, bool]:
+    late: IntArray,
+    early: IntArray,
+    sizes: IntArray,
+    rates: FloatTable,
+    steps_left: FloatArray,
+    failures: IntArray,
+    finish: FloatArray,
+    seconds: FloatArray,
+) -> tuple[float, float, IntArray, bool]:
     end, busy, any_failed = now, 0.0, False
     done, count = np.empty(2 * len(late), dtype=np.int64), 0
     for k in range(len(late)):

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 from fairway.compat.gavel.choice import choose_and_place
+from fairway.compiled import BoolTable, FloatTable, IntTable, compiled
 
 BETWEEN_DECISIONS = 1920.0
 """Seconds that a decision stays in force at least."""
@@ -49,12 +49,12 @@ class _Rows(NamedTuple):
     late: IntArray
     early: IntArray
     sizes: IntArray
-    runs: BoolArray
-    shares: FloatArray
+    runs: BoolTable
+    shares: FloatTable
     known: BoolArray
-    times: FloatArray
-    deficits: FloatArray
-    held: IntArray
+    times: FloatTable
+    deficits: FloatTable
+    held: IntTable
     held_type: IntArray
 
     @classmethod
@@ -222,7 +222,7 @@ class GavelRounds:
         _count_time(self._table.times, placed.rows, placed.types, seconds, self._worker_time)
 
 
-@njit(cache=True, nogil=True)
+@compiled(releases_gil=True)
 def _clear(table: _Rows, start: int, end: int, number: int, size: int, credit: float) -> None:
     """Rows of a new job: itself, with half a round of credit, and its pairs, which get theirs with the next reset."""
     for row in range(start, end):
@@ -233,7 +233,7 @@ def _clear(table: _Rows, start: int, end: int, number: int, size: int, credit: f
             table.times[row, j] = credit if row == start else 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled(releases_gil=True)
 def _drop(table: _Rows, count: int, gone: IntArray) -> tuple[int, int]:
     """Move the rows of all other jobs together; returns their number, and how many pairs in a gang lost one of two."""
     types, width = table.shares.shape[1], table.held.shape[1]
@@ -257,7 +257,7 @@ def _drop(table: _Rows, count: int, gone: IntArray) -> tuple[int, int]:
     return kept, widowed
 
 
-@njit(cache=True, nogil=True)
+@compiled(releases_gil=True)
 def _reset(table: _Rows, count: int, elapsed: float, credit: float, worker_time: FloatArray) -> None:
     """Book what each row has missed since the last reset, and start counting anew."""
     for j in range(len(worker_time)):
@@ -268,8 +268,8 @@ def _reset(table: _Rows, count: int, elapsed: float, credit: float, worker_time:
     table.known[:count] = True
 
 
-@njit(cache=True, nogil=True)
-def _fill(table: _Rows, count: int, late: IntArray, early: IntArray, shares: FloatArray) -> None:
+@compiled(releases_gil=True)
+def _fill(table: _Rows, count: int, late: IntArray, early: IntArray, shares: FloatTable) -> None:
     """Write the shares of some rows; rows are in the order of their later job, then of the earlier one."""
     for k in range(len(late)):
         low, high = 0, count
@@ -284,9 +284,9 @@ def _fill(table: _Rows, count: int, late: IntArray, early: IntArray, shares: Flo
             table.shares[low, j] = shares[k, j]
 
 
-@njit(cache=True, nogil=True)
+@compiled(releases_gil=True)
 def _count_time(
-    times: FloatArray, rows: IntArray, types: IntArray, seconds: FloatArray, worker_time: FloatArray
+    times: FloatTable, rows: IntArray, types: IntArray, seconds: FloatArray, worker_time: FloatArray
 ) -> None:
     for k in range(len(rows)):
         times[rows[k], types[k]] += seconds[k]

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.policy import Policy
@@ -22,6 +21,7 @@ from fairway.cluster import Cluster
 from fairway.compat.gavel.micro_tasks import MicroTasks, Played
 from fairway.compat.gavel.policies import compat_policy, mechanism_of
 from fairway.compat.gavel.rounds import GavelRounds, Placed
+from fairway.compiled import compiled
 from fairway.engine.training.pair_rates import PairRates
 from fairway.errors import InputError
 from fairway.jobs import Job
@@ -328,7 +328,7 @@ def _within(numbers: _Ints, window: tuple[int, int] | None) -> int:
     return int(np.count_nonzero((numbers >= window[0]) & (numbers < window[1])))
 
 
-@njit(cache=True)
+@compiled()
 def _book(
     now: float,
     this_round: int,

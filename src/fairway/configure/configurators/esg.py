@@ -175,7 +175,7 @@ class EsgQueues:
         choices = self.choices(queue, capacity)
         if self._forces(queue):
             choices = (*choices, Choice(self._smallest[queue.stage], "forced"))
-        return made(Candidates, (choices, None, None))
+        return made(Candidates, (choices, None, None, 0))
 
     def _forces(self, queue: Queue) -> bool:
         rule = self.rule

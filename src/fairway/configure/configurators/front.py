@@ -117,4 +117,4 @@ class FrontQueues:
             kind, numbers = "shed", cheapest_configurations(tables, stage, queue.length, k)
         elif not numbers:
             kind, numbers = "best-effort", fastest_configurations(tables, stage, queue.length, k)
-        return made(Candidates, (tables.choices(stage, numbers, kind), None, None))
+        return made(Candidates, (tables.choices(stage, numbers, kind), None, None, 0))

@@ -83,7 +83,13 @@ class SquishyPlanner:
 
     rounds: int = 2
 
-    def plan(self, demands: Sequence[Demand], machines: Machines, before: FleetPlan | None) -> FleetPlan:
+    def plan(
+        self,
+        demands: Sequence[Demand],
+        machines: Machines,
+        before: FleetPlan | None,
+        now: float = 0.0,  # noqa: ARG002
+    ) -> FleetPlan:
         """Pack as much of the demand as there are workers for."""
         applications = [WholeWorkers.of(each.application) for each in demands]
         budgets = [

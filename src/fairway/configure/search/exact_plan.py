@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
-from fairway.configure.arrays import FloatArray, IntArray
+from fairway.compiled import FloatTable, IntTable, compiled
+from fairway.configure.arrays import FloatArray
 from fairway.configure.configuration import Configuration
 from fairway.configure.search.kernels import TOLERANCE
 from fairway.configure.search.static_plan import Plan, Samples, replaced
@@ -59,8 +59,8 @@ def _from_the_cheapest(samples: Samples, choices: list[list[Configuration]]) -> 
     return tuple(of[pick] for of, pick in zip(choices, picks[found].tolist(), strict=True))
 
 
-@njit(cache=True)
-def first_in_time(picks: IntArray, seconds: FloatArray, factors: FloatArray, limit: float, position: float) -> int:
+@compiled()
+def first_in_time(picks: IntTable, seconds: FloatArray, factors: FloatTable, limit: float, position: float) -> int:
     """The first plan whose time at this position, among its samples in order, is within the limit; else the last."""
     count, stages = factors.shape
     below = int(position)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-from numba import njit
 
+from fairway.compiled import compiled, compiled_within
 from fairway.configure.arrays import FloatArray, IntArray
 
 TOLERANCE = 1e-12
@@ -22,7 +22,7 @@ ROUNDING = 1e-13
 """Far more than the part of a sum of a few times that rounding can change."""
 
 
-@njit(cache=True)
+@compiled()
 def any_fits(free_cpu: IntArray, free_gpu: IntArray, cpu: int, gpu: int) -> bool:
     """Whether a worker has so many CPUs and slices free."""
     for worker in range(len(free_cpu)):  # noqa: SIM110 - compiled, and a generator would not be
@@ -31,7 +31,7 @@ def any_fits(free_cpu: IntArray, free_gpu: IntArray, cpu: int, gpu: int) -> bool
     return False
 
 
-@njit(cache=True)
+@compiled()
 def undominated(cost: FloatArray, order: IntArray) -> IntArray:
     """Of points in order of time, then cost, those that nothing faster undercuts: cost falls strictly."""
     kept = np.empty(len(order), np.int64)
@@ -44,7 +44,7 @@ def undominated(cost: FloatArray, order: IntArray) -> IntArray:
     return kept[:count].copy()
 
 
-@njit(cache=True)
+@compiled()
 def side_by_side(
     seconds: FloatArray, cost: FloatArray, other_seconds: FloatArray, other_cost: FloatArray
 ) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
@@ -71,7 +71,7 @@ def side_by_side(
     return times[:count].copy(), costs[:count].copy(), firsts[:count].copy(), seconds_points[:count].copy()
 
 
-@njit(cache=True)
+@compiled_within()
 def last_in_time(seconds: FloatArray, begin: int, end: int, left: float) -> int:
     """The last point of the front `begin:end` that is done in the time left; the one before `begin` if none is."""
     low, high = begin - 1, end
@@ -84,7 +84,7 @@ def last_in_time(seconds: FloatArray, begin: int, end: int, left: float) -> int:
     return low
 
 
-@njit(cache=True)
+@compiled()
 def best_completions(
     own_seconds: FloatArray,
     own_cost: FloatArray,
@@ -126,7 +126,7 @@ def best_completions(
     return numbers[:held], times[:held], costs[:held], points[:held]
 
 
-@njit(cache=True)
+@compiled()
 def same_answer_between(
     own_seconds: FloatArray,
     own_cost: FloatArray,
@@ -173,7 +173,7 @@ def same_answer_between(
     return since, until
 
 
-@njit(cache=True)
+@compiled_within()
 def _lower_bound(values: FloatArray, owners: IntArray, held: int, value: float, owner: int, guard: bool) -> int:
     """Keep the k lowest upper bounds in order; returns how many are held.
 
@@ -203,7 +203,7 @@ def _lower_bound(values: FloatArray, owners: IntArray, held: int, value: float, 
     return held
 
 
-@njit(cache=True)
+@compiled_within()
 def _suffixes(seconds: FloatArray, cost: FloatArray, offsets: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """By layer, over it and all after it: the least time, the least cost, and the cost of the fastest."""
     layers = len(offsets) - 1
@@ -216,17 +216,17 @@ def _suffixes(seconds: FloatArray, cost: FloatArray, offsets: IntArray) -> tuple
     return least_time, least_cost, fastest_cost
 
 
-@njit(cache=True)
+@compiled_within()
 def _longer(array: IntArray) -> IntArray:
     return np.concatenate((array, np.empty_like(array)))
 
 
-@njit(cache=True)
+@compiled_within()
 def _longer_floats(array: FloatArray) -> FloatArray:
     return np.concatenate((array, np.empty_like(array)))
 
 
-@njit(cache=True)
+@compiled()
 def layered_search(
     seconds: FloatArray, cost: FloatArray, offsets: IntArray, budget: float, k: int, guard: bool
 ) -> tuple[FloatArray, FloatArray, IntArray, int]:
@@ -288,7 +288,7 @@ def layered_search(
     return best_seconds, best_cost, choices, expanded
 
 
-@njit(cache=True)
+@compiled()
 def best_first_search(
     seconds: FloatArray, cost: FloatArray, offsets: IntArray, budget: float, k: int
 ) -> tuple[FloatArray, FloatArray, IntArray, int]:
@@ -351,7 +351,7 @@ def best_first_search(
     return best_seconds, best_cost, choices, expanded
 
 
-@njit(cache=True)
+@compiled()
 def every_plan(
     seconds: FloatArray,
     cost: FloatArray,

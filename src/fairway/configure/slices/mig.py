@@ -8,10 +8,14 @@ of both, and its memory slices begin at one of a few places; two instances share
   number of instances of each profile, "Getting Started with MIG" for the places on an A100;
 - github.com/GoogleCloudDataproc/initialization-actions, `gpu/install_gpu_driver.sh`: the places on an H100, which are
   the same;
-- github.com/Summer-Lo/Docker_configuration, `000-MIG/README.md`: the places on an A30.
+- github.com/Summer-Lo/Docker_configuration, `000-MIG/README.md`: the places on an A30;
+- github.com/NVIDIA/go-nvml, `pkg/nvml/mock/internal/shared/gpus/b200.go` (663b8558): the places on a B200, as NVIDIA's
+  own stand-in for it has them, not as a machine printed them. They are those of an A100. For 1g.45gb, which takes two
+  of the eight memory slices and of which the guide allows four, the stand-in has places of one slice; ours are the
+  four that do not overlap.
 
 Left out: profiles with media extensions (`+me`), which take the same slices as those without, and GPUs whose places we
-did not find published by a machine that has one: the B200, whose profiles are in the guide, is among them.
+did not find published.
 """
 
 from __future__ import annotations
@@ -71,6 +75,7 @@ def _of_seven(name: str, *names: str) -> MigDevice:
 A100_40GB = _of_seven("a100-40gb", "1g.5gb", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb")
 A100_80GB = _of_seven("a100-80gb", "1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
 H100_80GB = _of_seven("h100-80gb", "1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
+B200_180GB = _of_seven("b200-180gb", "1g.23gb", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb")
 A30 = MigDevice(
     "a30",
     4,
@@ -81,7 +86,7 @@ A30 = MigDevice(
         MigProfile("4g.24gb", 4, 4, (0,)),
     ),
 )
-DEVICES = {device.name: device for device in (A30, A100_40GB, A100_80GB, H100_80GB)}
+DEVICES = {device.name: device for device in (A30, A100_40GB, A100_80GB, H100_80GB, B200_180GB)}
 
 
 def mig_device(name: str) -> MigDevice:

@@ -14,33 +14,34 @@ output there begin again. What was running there runs alone from then on, since 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairway.configure.application import Application
 from fairway.configure.budgets.margins import NoiseEstimate
 from fairway.configure.capacity import Capacity
-from fairway.configure.configuration import Configuration
 from fairway.configure.configurator import Configurator
 from fairway.configure.fetches import Fetches
 from fairway.configure.fleet_plan import fleet_rules_of
 from fairway.configure.platform import Platform
-from fairway.configure.queues import Choice, Drop, Wait
+from fairway.configure.queues import Drop, Wait
 from fairway.configure.turns import Turns, recheck_pass, ring_pass, slack_pass
-from fairway.engine.serving.batch_choice import BatchChoice, Missing
+from fairway.engine.serving.batch_choice import BatchChoice, Chosen, Missing
 from fairway.engine.serving.fleet_planning import FleetPlanning
 from fairway.engine.serving.messages import (
     FAILED,
-    HOPELESS,
+    IMPOSSIBLE,
     LATE,
+    SHED,
     BatchArrived,
     BatchDone,
+    BatchStopped,
     Cancelled,
     Forget,
     PeerCopies,
@@ -49,7 +50,9 @@ from fairway.engine.serving.messages import (
     RequestArrived,
     Restarted,
 )
-from fairway.engine.serving.stage_queues import Job, QueuedRequest, StageQueue, StageQueues
+from fairway.engine.serving.stage_queues import QueuedRequest, StageQueue, StageQueues
+from fairway.engine.serving.started import Started, running_at, together
+from fairway.engine.serving.station import SHED_REASON
 from fairway.engine.serving.warming import Warming
 from fairway.made import made
 from fairway.place.batch import NOWHERE
@@ -80,16 +83,6 @@ class DeskOptions:
     holds_cold: bool = False
     prewarms: bool = True
     all_present: bool = True
-
-
-class Started(NamedTuple):
-    """A batch that a worker has."""
-
-    queue: int
-    jobs: tuple[Job, ...]
-    configuration: Configuration
-    worker: int
-    seconds: float
 
 
 class Desk:
@@ -135,6 +128,7 @@ class Desk:
         self._fetches = [Fetches.of(application, platform) for application in self._applications]
         self._holds_cold = options.holds_cold
         self._order = configurator.turns
+        self._preempts = rules is not None and rules.preempts
         self._lengths = self.queues.lengths
         self._turns = Turns(len(self._lengths))
         profiles = [profile for application in self._applications for profile in application.profiles]
@@ -170,13 +164,15 @@ class Desk:
             least = self._least_seconds(number)
             if now + least > expires:
                 left = max(expires - now, 0.0)
-                engine.out.append(Refuse(key, f"it would take {least:.3g} s at least, but has {left:.3g} s", HOPELESS))
+                engine.out.append(
+                    Refuse(key, f"it would take {least:.3g} s at least, but has {left:.3g} s", IMPOSSIBLE)
+                )
                 return
             heappush(self._expiring, (expires, key))
         request = QueuedRequest(key, number, graph, engine.me, min(due, expires))
         self.open[key] = request
         if self.planning is not None:
-            self.planning.arrived(number)
+            self.planning.arrived(number, now)
         for entry in self._applications[number].entries:
             self.queues.join(request, entry, now)
             place = self.queues.first[number] + entry
@@ -192,7 +188,7 @@ class Desk:
             if event.number < self._first_batch or event.number in self._lost_batches:
                 return  # the engine that planned it is gone, or its worker was, and other workers have its jobs
             raise engine.story_error(event.cause, f"{event.cause} has ended, but was never started or had ended before")
-        number, jobs, configuration, worker, seconds = started
+        number, jobs, configuration, worker, seconds, _ = started
         queue, now = self.queues.all[number], engine.now
         self.capacity.give(worker, configuration.cpu, configuration.gpu)
         if self.warming is not None and queue.model >= 0:
@@ -311,6 +307,8 @@ class Desk:
             recheck_pass(self._turns, self._lengths, ask)
         elif self._order == "slack":
             slack_pass(self._turns, self._lengths, lambda number: self._seconds_left(number, now), ask)
+        elif self._order == "largest":
+            slack_pass(self._turns, self._lengths, lambda number: -self.queues.at_once(number, now), ask)
         else:
             ring_pass(self._turns, self._lengths, ask)
         due = self._wakes[0] if self._wakes else math.inf
@@ -328,18 +326,20 @@ class Desk:
 
     def _ask(self, engine: ServingEngine, number: int) -> bool:
         """Start a batch of a queue, if one can start; whether it has."""
-        if not self.capacity.has_room(*self._least):
+        if not (self._preempts or self.capacity.has_room(*self._least)):
             return False
         queue = self.queues.all[number]
-        chosen = self._choice.choose(engine, queue, self._turns.failures.get(number, 0))
+        running = running_at(self.batches, len(self.capacity), engine.now) if self._preempts else ()
+        chosen = self._choice.choose(engine, queue, self._turns.failures.get(number, 0), running)
         if chosen is None:
             return False
         if isinstance(chosen, Wait):
             self._wake(queue, engine.now + max(chosen.seconds, _SHORTEST_WAIT))
             return False
         if isinstance(chosen, Drop):
+            retry = self._work_seconds(engine.now)
             for job in tuple(islice(queue.jobs, max(chosen.jobs, 1))):
-                self._refuse(engine, job.request, "it could not be in time any more", HOPELESS)
+                self._refuse(engine, job.request, SHED_REASON, SHED, retry)
             return True
         if isinstance(chosen, Missing):
             if self.warming is not None and queue.plan is not None:
@@ -348,21 +348,37 @@ class Desk:
                 waiting = self.queues.waiting[queue.model]
                 self.warming.job_waits(queue.model, waiting, chosen.near, engine.now, engine.tell)
             return False
-        self._start(engine, number, *chosen)
+        stopped = self._stop(engine, chosen.worker) if chosen.preempts else None
+        self._start(engine, number, chosen)
+        if stopped is not None:
+            self.queues.put_back(stopped.queue, [job for job in stopped.jobs if job.counts])
         return True
 
-    def _start(self, engine: ServingEngine, number: int, choice: Choice, worker: int) -> None:
+    def _stop(self, engine: ServingEngine, worker: int) -> Started:
+        """Stop the batch that runs on a worker; what was done of it is lost."""
+        number = next(number for number, started in self.batches.items() if started.worker == worker)
+        started = self.batches.pop(number)
+        queue, (_, cpu, gpu) = self.queues.all[started.queue], started.configuration
+        self.capacity.give(worker, cpu, gpu)
+        if self.warming is not None and queue.model >= 0:
+            self.warming.give(queue.model, worker)
+        self._lost_batches.add(number)
+        engine.tell(worker, BatchStopped(number))
+        return started
+
+    def _start(self, engine: ServingEngine, number: int, chosen: Chosen) -> None:
+        choice, worker, skip, _ = chosen
         queue, configuration, now = self.queues.all[number], choice.configuration, engine.now
         size, cpu, gpu = configuration
-        count = min(size, len(queue.jobs))
+        count = min(size, len(queue.jobs) - skip)
         if self._was_lost:
-            count = _together(queue.jobs, count)
-        jobs = self.queues.take(number, count)
+            count = together(islice(queue.jobs, skip, None), count)
+        jobs = self.queues.take(number, count, skip)
         self.capacity.take(worker, cpu, gpu)
         seconds = queue.seconds_of(count, cpu, gpu)
         key = self._next_batch
         self._next_batch += 1
-        self.batches[key] = made(Started, (number, jobs, configuration, worker, seconds))
+        self.batches[key] = made(Started, (number, jobs, configuration, worker, seconds, now + seconds))
         flows = tuple([job.request.flow for job in jobs])
         what = (key, engine.me, flows, queue.stage, configuration, seconds, choice.kind)
         engine.tell(worker, made(BatchArrived, what))
@@ -392,6 +408,14 @@ class Desk:
             found = self._least_times[number] = application.workflow.critical_path(fastest).seconds
         return found
 
+    def _work_seconds(self, now: float) -> float:
+        """How long the workers that are there need for what runs and waits, spread over all of them."""
+        work = sum(max(started.until - now, 0.0) for started in self.batches.values())
+        for queue in self.queues.all:
+            if queue.jobs:
+                work += len(queue.jobs) * queue.seconds_each
+        return work / max(len(self.capacity) - len(self.absent), 1)
+
     def _expire(self, engine: ServingEngine) -> None:
         """Refuse the requests whose clients wait no more."""
         while self._expiring and self._expiring[0][0] < engine.now:
@@ -399,8 +423,10 @@ class Desk:
             if request is not None:
                 self._refuse(engine, request, "its time was over before its result was there", LATE)
 
-    def _refuse(self, engine: ServingEngine, request: QueuedRequest, reason: str, code: str) -> None:
-        engine.out.append(Refuse(request.key, reason, code))
+    def _refuse(
+        self, engine: ServingEngine, request: QueuedRequest, reason: str, code: str, retry: float | None = None
+    ) -> None:
+        engine.out.append(Refuse(request.key, reason, code, retry))
         self._drop(engine, request)
 
     def _drop(self, engine: ServingEngine, request: QueuedRequest) -> None:
@@ -415,11 +441,3 @@ class Desk:
     def _leave_queues(self, request: QueuedRequest) -> None:
         for number in self.queues.leave(request):
             self._turns.emptied(number)
-
-
-def _together(jobs: Iterable[Job], count: int) -> int:
-    """How many of the oldest jobs may share a batch: one that was on a worker when that was lost runs alone."""
-    for position, job in enumerate(islice(jobs, count)):
-        if job.request.losses:
-            return max(position, 1)
-    return count

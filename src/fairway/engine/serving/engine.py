@@ -34,6 +34,7 @@ from fairway.engine.serving.invariants import desk_contradiction, worker_contrad
 from fairway.engine.serving.messages import (
     BatchArrived,
     BatchDone,
+    BatchStopped,
     Cancelled,
     Command,
     Event,
@@ -360,6 +361,7 @@ _HANDLERS: dict[type, Callable[[ServingEngine, Any], None]] = {
     RequestArrived: _of_requests("arrived"),
     Cancelled: _of_requests("cancelled"),
     BatchArrived: ServingEngine._take_batch,
+    BatchStopped: ServingEngine._stop_batch,
     BatchDone: lambda engine, event: engine.desk.batch_done(engine, event) if engine.desk is not None else None,
     PeerCopies: lambda engine, event: engine.desk.copies_reported(engine, event) if engine.desk is not None else None,
     StageDone: lambda engine, event: engine.ingress.stage_done(engine, event),

@@ -7,6 +7,7 @@ over the time since; where none came, the rate of before holds, so that a pause 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -30,14 +31,17 @@ class FleetPlanning:
         workflows = len(queues.first)
         self._counts = [0] * workflows
         self._rates: list[float | None] = [None] * workflows
+        self._arrivals: list[deque[float]] = [deque() for _ in range(workflows)]
         self._since = 0.0
         self._plans = 0
         self.plan: FleetPlan | None = None
         self.due = 0.0
 
-    def arrived(self, workflow: int) -> None:
+    def arrived(self, workflow: int, now: float) -> None:
         """A request for a workflow is there."""
         self._counts[workflow] += 1
+        if self._rules.window_seconds > 0:
+            self._arrivals[workflow].append(now)
 
     def make(self, now: float, absent: set[int], warming: Warming | None, tell: Tell) -> None:
         """Plan, and have models loaded where they will be needed."""
@@ -45,10 +49,10 @@ class FleetPlanning:
         memory = self._memory.copy()
         memory[sorted(absent)] = 0.0
         demands = [
-            Demand(queues[0].application, tuple(queue.model for queue in queues), rate)
-            for queues, rate in zip(self._by_workflow(), self._rates, strict=True)
+            Demand(queues[0].application, tuple(queue.model for queue in queues), rate, self._of_late(arrivals, now))
+            for queues, rate, arrivals in zip(self._by_workflow(), self._rates, self._arrivals, strict=True)
         ]
-        self.plan = self._planner.plan(demands, Machines(memory, self._model_bytes), self.plan)
+        self.plan = self._planner.plan(demands, Machines(memory, self._model_bytes), self.plan, now)
         for queues, plans in zip(self._by_workflow(), self.plan, strict=True):
             for queue, plan in zip(queues, plans, strict=True):
                 queue.plan = plan
@@ -67,6 +71,11 @@ class FleetPlanning:
             ]
             self._counts = [0] * len(self._counts)
             self._since = now
+
+    def _of_late(self, arrivals: deque[float], now: float) -> tuple[float, ...]:
+        while arrivals and arrivals[0] < now - self._rules.window_seconds:
+            arrivals.popleft()
+        return tuple(arrivals)
 
     def _by_workflow(self) -> list[Sequence[StageQueue]]:
         ends = [*self._queues.first[1:], len(self._queues.all)]

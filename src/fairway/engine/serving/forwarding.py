@@ -200,6 +200,8 @@ class Forwarding(SideBySide):
 
     def _take_batch(self, event: BatchArrived) -> None:
         """Let a batch that an engine has planned join the queue, ready to run."""
+        if self._was_stopped(event):
+            return
         first, *others = event.flows
         graph, stage = first.graph, event.stage
         facts = self._facts.get(graph) or self.facts(graph)
@@ -265,15 +267,15 @@ class Forwarding(SideBySide):
             self.tell(flow.request.ingress, StageMoved(flow.request.key, stage, worker, flow.attempt, alone))
         return worker
 
-    def _give_up(self, flow: Flow, reason: str, code: str = UNPLACEABLE) -> None:
+    def _give_up(self, flow: Flow, reason: str, code: str = UNPLACEABLE, retry_seconds: float | None = None) -> None:
         """Let the ingress know that a task of a request can run nowhere, or has no result."""
-        self.tell(flow.request.ingress, StageStuck(flow.request.key, reason, code))
+        self.tell(flow.request.ingress, StageStuck(flow.request.key, reason, code, retry_seconds))
 
-    def _fail(self, task: Task, reason: str, code: str = FAILED) -> None:
+    def _fail(self, task: Task, reason: str, code: str = FAILED, retry_seconds: float | None = None) -> None:
         """A task has no result: its request fails, unless it is over already."""
         self.here.remove(task)
         if not task.dropped:
-            self._give_up(task.flow, reason, code)
+            self._give_up(task.flow, reason, code, retry_seconds)
 
     # What the ingress says
 

@@ -16,6 +16,7 @@ from fairway.engine.serving.flow import Flow
 from fairway.engine.serving.messages import (
     FAILED,
     HOPELESS,
+    IMPOSSIBLE,
     Cancelled,
     Forget,
     OutputGone,
@@ -32,6 +33,7 @@ from fairway.engine.serving.messages import (
 )
 from fairway.engine.serving.open_requests import OpenRequest
 from fairway.made import made
+from fairway.place.graph import TaskGraph
 from fairway.place.plan import NoPlaceError, Plan, Request
 
 if TYPE_CHECKING:
@@ -40,6 +42,16 @@ if TYPE_CHECKING:
 
 _LATE_SECONDS = 60.0
 """So long after a loss tasks may still come where they were sent to its predecessor, along ways that no plan names."""
+
+
+def _too_late(key: int, graph: TaskGraph, expected: float, deadline: float, now: float) -> Refuse:
+    """Why a request would not be in time: no worker is fast enough, or too much else waits; then, until when."""
+    fastest = graph.seconds.min(axis=1).tolist()
+    least, left = float(graph.workflow.critical_path(fastest).seconds), max(deadline - now, 0.0)
+    if least > left:
+        return Refuse(key, f"it would take {least:.3g} s at least, but has {left:.3g} s", IMPOSSIBLE)
+    reason = f"it would take {expected - now:.3g} s, but has {left:.3g} s"
+    return Refuse(key, reason, HOPELESS, expected - deadline)
 
 
 class Ingress:
@@ -67,8 +79,7 @@ class Ingress:
         if plan is None:
             return
         if deadline != math.inf and (expected := float(plan.finish.max())) > deadline:
-            reason = f"it would take {expected - engine.now:.3g} s, but has {max(deadline - engine.now, 0.0):.3g} s"
-            engine.out.append(Refuse(key, reason, HOPELESS))
+            engine.out.append(_too_late(key, graph, expected, deadline, engine.now))
             return
         facts = engine.facts(graph)
         flow = Flow(request, graph, plan.workers.tolist())

@@ -11,6 +11,7 @@ Workers that run such batches all count copies and shares; on one that is not di
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -23,7 +24,10 @@ from fairway.engine.serving.messages import (
     NO_MODEL,
     PARTIAL,
     UNPLACEABLE,
+    BatchArrived,
     BatchDone,
+    BatchStopped,
+    Stop,
     TaskDone,
     TimePassed,
 )
@@ -34,6 +38,9 @@ from fairway.place.fleet import OUTSIDE
 from fairway.place.memory import DoesNotFitError
 from fairway.place.placer import WorkerRules
 from fairway.place.state import NEVER, StateTable
+
+_MOST_STOPPED = 64
+"""So many batches are remembered whose end was heard of before they came."""
 
 
 class Beside(NamedTuple):
@@ -56,7 +63,7 @@ class SideBySide(Station):
     `awaiting` are those of them that wait for copies of their models, the one that has waited longest first.
     """
 
-    __slots__ = ("_shares", "awaiting", "beside", "cpus", "free_cpu", "free_gpu", "slices")
+    __slots__ = ("_shares", "_stopped_early", "awaiting", "beside", "cpus", "free_cpu", "free_gpu", "slices")
 
     def __init__(
         self,
@@ -85,6 +92,7 @@ class SideBySide(Station):
         self._shares: dict[tuple[int, int], tuple[int, int, float]] = {}
         self.beside: dict[int, Beside] = {}
         self.awaiting: list[Task] = []
+        self._stopped_early: deque[int] = deque(maxlen=_MOST_STOPPED)
 
     def _share(self, task: Task) -> tuple[int, int, float]:
         """The CPUs and slices that a task holds, and the part of the worker that they are.
@@ -236,6 +244,43 @@ class SideBySide(Station):
                 self.load.drop(self._load_of(task))
                 self._row_changed = True
                 self._batch_done(task, 0.0, dict.fromkeys(range(len(members)), "its requests are over"))
+
+    # Batches are stopped
+
+    def _stop_batch(self, event: BatchStopped) -> None:
+        """The engine that planned a batch has another one for its place: it gives up its share, and runs no further."""
+        for run, each in self.beside.items():
+            if each.task.batch is not None and each.task.batch.number == event.number:
+                del self.beside[run]
+                self._vacate(each)
+                self._let_models_go(each.task)
+                return
+        for task in self.queue:
+            if task.batch is not None and task.batch.number == event.number:
+                self.queue.discard(task)
+                self.load.drop(self._load_of(task))
+                self._row_changed = True
+                return
+        self._stopped_early.append(event.number)  # it has ended, or is still to come, with more to carry than this news
+
+    def _was_stopped(self, batch: BatchArrived) -> bool:
+        """Whether a batch that arrives now was stopped before."""
+        if batch.number not in self._stopped_early:
+            return False
+        self._stopped_early.remove(batch.number)
+        return True
+
+    def _let_models_go(self, task: Task) -> None:
+        """A task that ran, or waited for its models, has no use for them any more."""
+        if task in self.awaiting:
+            self.awaiting.remove(task)
+        else:
+            self.out.append(Stop(task.run))
+        for model in task.models:
+            if model in task.waits_for:
+                self.memory.disclaim(model)
+            else:
+                self.memory.release(model, self.now)
 
     # Models and time
 

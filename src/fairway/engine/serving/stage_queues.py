@@ -8,8 +8,9 @@ is over leave from wherever they are.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 from fairway.configure.application import Application
@@ -24,6 +25,9 @@ from fairway.place.graph import TaskGraph
 from fairway.place.plan import Request
 
 _OVER = -1
+
+AtOnce = Callable[[int, Sequence[float], StagePlan | None], int]
+"""By stage, the seconds that its jobs have left and its plan: how many of them could start at once, in time."""
 
 
 class QueuedRequest:
@@ -82,7 +86,8 @@ class StageQueue:
     """The waiting jobs of a stage and all that a decision needs to know of it; `model` is -1 if it needs none.
 
     `reserve` is what its own run and later stages take of the time that a request has left, where its configurator
-    tells; `plan` is the stage's part of a plan for all queues, where there is one.
+    tells; `plan` is the stage's part of a plan for all queues, where there is one; `at_once` says how many jobs could
+    start together, where that decides whose turn it is.
     """
 
     workflow: int
@@ -101,7 +106,14 @@ class StageQueue:
     jobs: deque[Job] = field(default_factory=deque)
     recent: deque[float] = field(default_factory=deque)
     wakes_at: float = -1.0
+    at_once: AtOnce | None = None
     _seconds: dict[tuple[int, int, int], float] = field(default_factory=dict)
+
+    @property
+    def seconds_each(self) -> float:
+        """What a job takes of a worker in the batch that is best for that."""
+        profile = self.application.profiles[self.stage]
+        return float((profile.seconds / profile.batch).min())
 
     def seconds_of(self, jobs: int, cpu: int, gpu: int) -> float:
         """How long so many jobs take together on so many CPUs and slices, by the profile."""
@@ -143,6 +155,7 @@ class StageQueues:
                 int(application.profiles[stage].batch.max()),
                 home_of(application.key, len(graph.fleet)),
                 reserves[stage],
+                at_once=getattr(decider, "at_once", None),
             )
             for stage, needed in enumerate(graph.needed)
         ]
@@ -163,17 +176,30 @@ class StageQueues:
         self._count(number, 1)
 
     def put_back(self, number: int, jobs: Iterable[Job]) -> None:
-        """Jobs that had left a queue go to its front, the first of them first."""
+        """Jobs that had left a queue go to its front, in their order, or before those with a later deadline."""
+        waiting = self.all[number].jobs
         for job in reversed(tuple(jobs)):
-            self.all[number].jobs.appendleft(job)
+            waiting.appendleft(job)
             self._count(number, 1)
+        if self._by_deadline:
+            ordered = sorted(waiting, key=lambda each: each.request.deadline)
+            waiting.clear()
+            waiting.extend(ordered)
 
-    def take(self, number: int, count: int) -> tuple[Job, ...]:
-        """The oldest jobs leave a queue."""
+    def take(self, number: int, count: int, skip: int = 0) -> tuple[Job, ...]:
+        """The oldest jobs but for the first few leave a queue."""
         jobs = self.all[number].jobs
+        jobs.rotate(-skip)
         taken = tuple([jobs.popleft() for _ in range(count)])
+        jobs.rotate(skip)
         self._count(number, -count)
         return taken
+
+    def at_once(self, number: int, now: float) -> int:
+        """How many jobs of a queue could start at once, by its configurator."""
+        queue = self.all[number]
+        left = [job.request.deadline - now for job in islice(queue.jobs, 2 * queue.most_jobs)]
+        return 0 if queue.at_once is None else queue.at_once(queue.stage, left, queue.plan)
 
     def leave(self, request: QueuedRequest) -> list[int]:
         """All jobs of a request leave; returns the numbers of queues that are empty now."""

@@ -23,6 +23,7 @@ from fairway.engine.serving.messages import (
     MISS,
     NO_MODEL,
     PARTIAL,
+    SHED,
     UNPLACEABLE,
     Mate,
     Run,
@@ -119,7 +120,7 @@ class Station(Residency):
         """A task has ended."""
 
     @abstractmethod
-    def _fail(self, task: Task, reason: str, code: str = FAILED) -> None:
+    def _fail(self, task: Task, reason: str, code: str = FAILED, retry_seconds: float | None = None) -> None:
         """A task will have no result."""
 
     def _load_of(self, task: Task) -> float:
@@ -164,7 +165,7 @@ class Station(Residency):
         if self._refuses and self._urgent is not None and self._urgent.is_late(task, now):
             self.load.drop(task.seconds)
             self._row_changed = True
-            self._fail(task, SHED_REASON, LATE)
+            self._fail(task, SHED_REASON, SHED, self._work_seconds())
             return False
         if queue.waiting and (self._urgent is not None or task.facts.batches is not None):
             self._gather_mates(task)
@@ -308,6 +309,11 @@ class Station(Residency):
             load.enqueue(seconds)
         task.seconds = seconds
         self._row_changed = True
+
+    def _work_seconds(self) -> float:
+        """How long what runs and waits here takes from now on, one after the other."""
+        running = self.load.busy_until - self.now if self.running is not None else 0.0
+        return max(self.load.queued, 0.0) + max(running, 0.0)
 
     def _overdue(self) -> float:
         """When the task that starts now has taken twice as long as expected."""

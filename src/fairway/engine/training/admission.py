@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray
+from fairway.allocate.packing.packer import Rule
+from fairway.allocate.packing.requests import WHOLE
 from fairway.cluster import Cluster, resources_in_words
 from fairway.engine.training.arrivals import Arrivals
 from fairway.engine.training.job_table import NONE, JobTable
@@ -32,6 +34,7 @@ class Admission:
     pair_rates: PairRates
     arrivals: Arrivals
     entities: dict[str, Entity]
+    packing: Rule
     described: dict[str, Job] = field(default_factory=dict)
 
     def add(self, event: JobArrived | JobResumed, now: float) -> str | None:
@@ -51,7 +54,7 @@ class Admission:
             deadline=math.nan if event.deadline is None else event.deadline,
             team=self._team(job.entity),
             kind=self.kind_of(job, job.scale_factor),
-            group=self.arrivals.class_of(job.job_type, job.scale_factor, rates),
+            group=self.arrivals.class_of(job.job_type if job.part == 1 else None, job.scale_factor, rates),
             fixed=not job.preemptible,
             bound=not job.resumes,
             known=np.array([name not in job.guessed for name in self.cluster.types], dtype=float)
@@ -61,6 +64,8 @@ class Admission:
             memory=job.memory_bytes,
             priority=job.priority,
             preempts=job.preempts,
+            part=WHOLE if self.packing == "whole" else job.thousandths,
+            nodes=job.nodes,
         )
         jobs.pooled[-1] = rates @ self.workers.present
         self.described[job.id] = job
@@ -103,10 +108,10 @@ class Admission:
     def kind_of(self, job: Job, scale_factor: int) -> int:
         """The number of the kind by which a job of this size shares with others.
 
-        A job that is not stopped does not, nor one that asks for CPUs or memory: policies do not know which of them fit
-        beside each other.
+        A job that is not stopped does not, nor one that asks for CPUs or memory, since policies do not know which of
+        them fit beside each other, nor one that has parts of its workers: the rest is for others anyway.
         """
-        shares = job.preemptible and not (job.cpus or job.memory_bytes)
+        shares = job.preemptible and not (job.cpus or job.memory_bytes) and job.part == 1
         return self.pair_rates.kind(job.job_type if shares else None, scale_factor)
 
     def _team(self, entity: str | None) -> int:
@@ -123,7 +128,8 @@ class Admission:
         rates, apart = np.zeros(len(types)), np.zeros(len(types))
         for column, name in enumerate(types):
             apart[column] = spread.get(name, job.throughputs.get(name, 0.0))
-            if not self.cluster.has_room(name, job.scale_factor, job.cpus, job.memory_bytes):
+            roomy = self.cluster.has_room(name, job.scale_factor, job.cpus, job.memory_bytes)
+            if not (roomy and self.cluster.holds_within(name, job.scale_factor, job.nodes)):
                 apart[column] = 0.0
                 continue
             together = self.cluster.consolidates(name, job.scale_factor)
@@ -139,6 +145,9 @@ class Admission:
             asked = resources_in_words(job.cpus, job.memory_bytes)
             has = self.cluster.largest_machine(names)
             return f"job '{job.id}' asks for {asked}, but the largest machine of this cluster has {has}"
+        if not any(self.cluster.holds_within(name, job.scale_factor, job.nodes) for name in names):
+            most = max(self.cluster.largest_node(name) for name in names)
+            return f"job '{job.id}' asks for {job.scale_factor} workers of {job.nodes} nodes, which have {most} each"
         most = max(int(self.workers.present[column]) for column in able)
         return f"job '{job.id}' asks for {job.scale_factor} workers of one type, but there are at most {most}"
 

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from fairway.allocate.allocation import Allocation
+from fairway.allocate.packing.packer import Rule
+from fairway.allocate.packing.requests import WHOLE
 from fairway.allocate.policy import Policy, UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
@@ -69,7 +71,7 @@ class EngineOptions:
 
     `restart_seconds` is what it costs to stop a job and start it again elsewhere; decisions take it into account.
     `entities` are the teams that policies know. `seed` is for policies that draw. `last_lease` is the highest number
-    that a lease ever had, for an engine that goes on where another stopped.
+    that a lease ever had, for an engine that goes on where another stopped. `packing` is the rule for parts of workers.
     """
 
     round_seconds: float = 360.0
@@ -77,6 +79,7 @@ class EngineOptions:
     entities: Mapping[str, Entity] = field(default_factory=dict)
     seed: int = 0
     last_lease: int = 0
+    packing: Rule = "fgd"
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.round_seconds) and self.round_seconds > 0):
@@ -119,8 +122,9 @@ class TrainingEngine:
         self._pair_rates = PairRates(self.types, partners if policy.space_sharing else None)
         self.arrivals = Arrivals(self.types, self._pair_rates)
         self._admission = Admission(
-            cluster, self.jobs, self.workers, self._pair_rates, self.arrivals, dict(self.options.entities)
-        )
+            cluster, self.jobs, self.workers, self._pair_rates, self.arrivals, dict(self.options.entities),
+            self.options.packing,
+        )  # fmt: skip
         self.reservations = Reservations(self.types, self._admission.entities)
         self._leases = Leases(
             self.types, self.jobs, self.workers, self._pair_rates, self.options.restart_seconds, self.options.last_lease
@@ -132,6 +136,7 @@ class TrainingEngine:
             agnostic=policy.agnostic,
             by_cost=policy.by_cost,
             whole_jobs=policy.whole_jobs,
+            packing=self.options.packing,
         )
         self._story: Story[Event | Command] = Story()
         self._handlers: dict[type, Callable[[Any], list[Command]]] = {
@@ -185,7 +190,7 @@ class TrainingEngine:
             jobs = self.jobs
             if len(jobs):
                 advance(
-                    now, jobs.left, jobs.done, jobs.since, jobs.rate, jobs.scale, jobs.pooled, jobs.isolated,
+                    now, jobs.left, jobs.done, jobs.since, jobs.rate, jobs.sizes, jobs.pooled, jobs.isolated,
                     int(self.workers.present.sum()),
                 )  # fmt: skip
                 self._rounds.account(now - self.now, jobs)
@@ -205,7 +210,7 @@ class TrainingEngine:
             self.round_end = self.now
             return [BeginRound(self.now)]
         # The jobs before it have had their chance: what is free now, only this one might be able to use.
-        room = (self.jobs.rates[-1] > 0) & (self.workers.free >= job.scale_factor)
+        room = (self.jobs.rates[-1] > 0) & (self.workers.room >= self.jobs.held[-1])
         return self._backfill() if room.any() else []
 
     def _job_left(self, event: JobFinished | JobCancelled | JobFailed) -> list[Command]:
@@ -258,7 +263,8 @@ class TrainingEngine:
             column = int(self.jobs.on[members[0]])
             workers, names = self.workers.held_by(column, lease), tuple(self.jobs.ids[member] for member in members)
             spread = self.workers.spans_nodes(column, workers)
-            events.append(LeaseResumed(lease, names, self.types[column], workers, spread))
+            part = float(self.jobs.part[members[0]]) / WHOLE
+            events.append(LeaseResumed(lease, names, self.types[column], workers, spread, part))
         for column, name in enumerate(self.types):
             if gone := self.workers.gone(column):
                 events.append(WorkersLeft(name, gone, drain=True))
@@ -349,7 +355,7 @@ class TrainingEngine:
 
     def _backfill(self) -> list[Command]:
         """Give free workers to jobs that wait; no job is stopped."""
-        if not self.workers.free.any() or self.round_end is None or self.round_end <= self.now:
+        if not self.workers.room.any() or self.round_end is None or self.round_end <= self.now:
             return []
         if not (self.jobs.on == NONE).any():
             return []
@@ -384,7 +390,7 @@ class TrainingEngine:
             workers=self.workers.present.astype(float),
             ids=tuple(jobs.ids),
             throughputs=jobs.rates.copy(),
-            scale_factors=jobs.scale.astype(float),
+            scale_factors=jobs.sizes,
             weights=jobs.weight.copy(),
             steps_left=steps,
             elapsed=now - jobs.arrival,

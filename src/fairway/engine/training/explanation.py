@@ -27,6 +27,7 @@ from fairway.engine.training.reasons import (
     gang,
     joined,
     reasons,
+    so_many,
     without_room,
 )
 from fairway.engine.training.smallest_change import Change, Trials, smallest_changes
@@ -126,7 +127,7 @@ def explain(
     position, jobs, room = engine.jobs.position(job), engine.jobs, Room.of(engine, drained)
     ends = engine.round_end
     if jobs.on[position] != NONE:
-        on = f"{jobs.scale[position]} {engine.types[jobs.on[position]]}"
+        on = f"{so_many(int(jobs.scale[position]), int(jobs.part[position]))} {engine.types[jobs.on[position]]}"
         if jobs.since[position] > engine.now:
             return Explanation(job, "Starting", f"it starts on {on}", ends, turn_seconds(engine))
         return Explanation(job, "Running", f"it runs on {on}", ends, turn_seconds(engine))
@@ -196,10 +197,11 @@ def _reason(
     """The reason of a job that could run if it were its turn."""
     position, jobs = queue.position, engine.jobs
     usable, scale = np.flatnonzero(jobs.rates[position] > 0).tolist(), int(jobs.scale[position])
+    part = int(jobs.part[position])
     types, ends = [engine.types[column] for column in usable], engine.round_end
     at = "when the round ends" if ends is None else f"when the round ends at {when(ends)}"
     if later.jobs.on[position] != NONE:
-        where = f"{scale} {engine.types[later.jobs.on[position]]}"
+        where = f"{so_many(scale, part)} {engine.types[later.jobs.on[position]]}"
         return Reason("WaitingForRound", f"it starts on {where} {at}, if nothing changes before")
     place = f"it is number {queue.place} of {queue.waiting} that wait"
     higher = np.count_nonzero((engine.jobs.priority > engine.jobs.priority[position]) & (engine.jobs.on >= 0))
@@ -211,7 +213,7 @@ def _reason(
     idle = [f"{room.free[column]} {engine.types[column]}" for column in usable if room.free[column]]
     if idle:
         free = f"{joined(idle, 'and')} {'is' if sum(room.free[usable]) == 1 else 'are'} free"
-        return Reason("NotEnoughWorkers", f"it asks for {gang(scale, types)} at once, but only {free}; {place}")
+        return Reason("NotEnoughWorkers", f"it asks for {gang(scale, types, part)} at once, but only {free}; {place}")
     held = joined([f"{room.present[column]} {engine.types[column]}" for column in usable], "and")
     if not later.jobs.shares[position].any():
         costs = _costs_others(later, usable, span)
@@ -276,7 +278,7 @@ def _prices(later: TrainingEngine, position: int) -> dict[str, PriceThere] | Non
     decided = later.allocation
     if decided is None or decided.prices is None:
         return None
-    rates, scale = later.jobs.rates[position], float(later.jobs.scale[position])
+    rates, scale = later.jobs.rates[position], float(later.jobs.sizes[position])
     if PRICED_IN_TIME in decided.details:
         return _prices_in_time(later, decided, position)
     if later.policy.agnostic:
@@ -300,7 +302,7 @@ def _prices_in_time(later: TrainingEngine, decided: Allocation, position: int) -
     """Hours that an hour on each type costs the others, and saves this job's class: (T kappa - 1) / s."""
     prices, kappa = decided.prices, float(decided.details[PRICED_IN_TIME][position])
     assert prices is not None
-    rates, scale = later.jobs.rates[position], float(later.jobs.scale[position])
+    rates, scale = later.jobs.rates[position], float(later.jobs.sizes[position])
     return {
         later.types[column]: PriceThere(
             float(prices[column]),

@@ -1,11 +1,13 @@
 """Whether the jobs of a round fit on their machines beside each other, and on which workers those that start sit.
 
-The rounds choose by accelerators alone. Where jobs also ask for CPUs or memory, the chosen ones are gone through once
-more, in the order of their claims: each takes what it asks for of its machines, and one that finds too little left does
-not run in this round. After a turn of waiting it comes before jobs that have run for a turn. What a gang asks for is
-divided evenly among its workers; two jobs that share their workers take what both ask for. Jobs that ask for
-nothing take nothing. Of workers that teams have reserved (`reservations`), jobs of others take none. Where no job asks
-for anything and nothing is reserved, this step is left out.
+The rounds choose by accelerators alone, counted together. Where jobs also ask for CPUs or memory, or for parts of
+workers, the chosen ones are gone through once more, in the order of their claims: each takes what it asks for of its
+machines and workers, and one that finds too little left does not run in this round, nor a gang whose workers would be
+on more nodes than it may span. After a turn of waiting it comes before jobs that have run for a turn. What a gang asks
+for is divided evenly among its workers; two jobs that share their workers take what both ask for. Jobs that ask for
+nothing take nothing. A job that asks for parts goes where a rule says (`allocate.packing`), and does not move for the
+sake of packing. Of workers that teams have reserved (`reservations`), jobs of others take none. Where no job asks for
+any of this and nothing is reserved, this step is left out.
 """
 
 from __future__ import annotations
@@ -16,14 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
+from fairway.allocate.packing.packer import Nodes, Packer, Rule
+from fairway.allocate.packing.requests import WHOLE, Mix, Request
 from fairway.cluster import UNCOUNTED
 from fairway.engine.training.job_table import JobTable
 from fairway.engine.training.reservations import Kept
 from fairway.engine.training.worker_pool import FREE, GONE, WorkerPool
 
 _ROUNDING = 1e-9
-_TAKEN = 0
-"""Instead of the number of a lease: the worker is given to a job of the round."""
 
 
 class Unit(NamedTuple):
@@ -38,23 +40,46 @@ class Unit(NamedTuple):
 class Fitting:
     """What is left of the machines and the workers, while one job after another is given room."""
 
-    def __init__(self, jobs: JobTable, pool: WorkerPool, kept: Kept | None = None) -> None:
-        self._jobs, self._pool, self._kept = jobs, pool, kept
+    def __init__(
+        self, jobs: JobTable, pool: WorkerPool, kept: Kept | None = None, rule: Rule = "fgd", *, all_stay: bool = False
+    ) -> None:
+        """With nothing given to any job; with `all_stay`, all that run have what they hold."""
+        self._jobs, self._pool, self._kept, self._rule = jobs, pool, kept, rule
         self._cpus = np.array([machine.cpus for machine in pool.machines])
         self._memory = np.array([machine.memory_bytes for machine in pool.machines])
-        columns = range(jobs.rates.shape[1])
-        self._home = [pool.holder_of(column) >= 0 for column in columns]
-        self._holder = [np.where(pool.holder_of(column) == GONE, GONE, FREE) for column in columns]
+        self._room: list[IntArray] = []
+        self._home: list[IntArray] = []  # what jobs hold that were not gone through yet
+        self._mixes: dict[int, Mix] = {}
+        self._without: set[tuple[int, int, float, float, int, int]] = set()
+        for column in range(jobs.rates.shape[1]):
+            left, holder = pool.room_of(column), pool.holder_of(column)
+            there: IntArray = np.where(holder == GONE, 0, WHOLE)
+            self._room.append(left if all_stay else there)
+            self._home.append(np.zeros_like(left) if all_stay else there - left)
+        if all_stay:
+            for position in np.flatnonzero((jobs.on >= 0) & ((jobs.cpus > 0) | (jobs.memory > 0))).tolist():
+                if jobs.beside[position] < jobs.number[position]:
+                    unit = Unit(self._members(position), int(jobs.on[position]), stays=True)
+                    self._use_machines(unit, pool.held_by(unit.column, int(jobs.lease[position])))
+
+    def _members(self, position: int) -> tuple[int, ...]:
+        """A job that runs, and the one that it shares with."""
+        beside = int(self._jobs.beside[position])
+        return (position,) if beside < 0 else (position, int(self._jobs.positions(np.array([beside]))[0]))
 
     @staticmethod
     def is_needed(jobs: JobTable, pool: WorkerPool) -> bool:
-        """Whether anything is asked for that machines could have too little of."""
-        return bool(pool.machines) and bool(jobs.cpus.any() or jobs.memory.any())
+        """Whether anything is asked for that machines, or single workers, could have too little of."""
+        asks = bool(pool.machines) and bool(jobs.cpus.any() or jobs.memory.any())
+        spans = pool.has_nodes and bool(((jobs.nodes > 0) & (jobs.nodes < jobs.scale)).any())
+        return asks or spans or bool((jobs.part < WHOLE).any())
 
     @classmethod
-    def beside_all(cls, jobs: JobTable, pool: WorkerPool, kept: Kept | None = None) -> Fitting:
+    def beside_all(cls, jobs: JobTable, pool: WorkerPool, kept: Kept | None = None, rule: Rule = "fgd") -> Fitting:
         """What is left beside all that runs."""
-        made, running = cls(jobs, pool, kept), jobs.on >= 0
+        if kept is None:
+            return cls(jobs, pool, rule=rule, all_stay=True)
+        made, running = cls(jobs, pool, kept, rule), jobs.on >= 0
         made.fit(by_claim(jobs, jobs.on, jobs.partners(), running, running, np.zeros(len(jobs)), now=0.0, turn=0.0))
         return made
 
@@ -74,13 +99,21 @@ class Fitting:
 
     def has_room(self, member: int, column: int) -> bool:
         """Whether a job could start on a type, beside all that was given room."""
-        return self._found(Unit((member,), column, stays=False)) is not None
+        jobs = self._jobs
+        asked = int(jobs.scale[member]), int(jobs.part[member]), float(jobs.cpus[member]), float(jobs.memory[member])
+        alike = (*asked, int(jobs.nodes[member]), column)
+        if self._kept is None and alike in self._without:
+            return False
+        found = self._found(Unit((member,), column, stays=False)) is not None
+        if not found:
+            self._without.add(alike)
+        return found
 
     def is_kept(self, member: int, column: int) -> bool:
         """Whether too few workers of a type would be left for those who have reserved some, if a job had its own."""
         if self._kept is None:
             return False
-        left = np.count_nonzero(self._holder[column] == FREE) - int(self._jobs.scale[member])
+        left = np.count_nonzero(self._room[column] == WHOLE) - int(self._jobs.scale[member])
         return bool(left < self._kept.from_job(member, column))
 
     def _held(self, unit: Unit) -> tuple[int, ...] | None:
@@ -88,7 +121,8 @@ class Fitting:
         workers = list(self._pool.held_by(unit.column, int(self._jobs.lease[unit.members[0]])))
         if unit.sure:
             return tuple(workers)
-        if self.is_kept(unit.members[0], unit.column) or (self._holder[unit.column][workers] != FREE).any():
+        first = unit.members[0]
+        if self.is_kept(first, unit.column) or (self._room[unit.column][workers] < self._jobs.part[first]).any():
             return None
         cpus, memory = self._asked(unit)
         machines, counts = np.unique(self._pool.machine_of(unit.column)[workers], return_counts=True)
@@ -102,12 +136,46 @@ class Fitting:
         column, size = unit.column, int(self._jobs.scale[unit.members[0]])
         if self.is_kept(unit.members[0], column):
             return None
-        free = self._holder[column] == FREE
-        for workers in (free & ~self._home[column], free):
-            roomy = self._with_room(unit, workers)
+        part = int(self._jobs.part[unit.members[0]])
+        for room in (self._room[column] - self._home[column], self._room[column]):
+            roomy = self._with_room(unit, room >= part)
             if np.count_nonzero(roomy) >= size:
-                return self._pool.pick(column, np.where(roomy, FREE, GONE), size)
+                found = self._picked(unit, np.where(roomy, room, 0))
+                if self._pool.nodes_of(column, found) <= self._most_nodes(unit):
+                    return found
         return None
+
+    def _most_nodes(self, unit: Unit) -> float:
+        """How many nodes all members of a unit may span."""
+        return min((float(most) for most in self._jobs.nodes[list(unit.members)] if most), default=np.inf)
+
+    def _picked(self, unit: Unit, room: IntArray) -> tuple[int, ...]:
+        """The workers that a unit gets of those that have room for it, which are enough."""
+        column, first = unit.column, unit.members[0]
+        size, part = int(self._jobs.scale[first]), int(self._jobs.part[first])
+        if part == WHOLE and not (self._jobs.part < WHOLE).any():
+            return self._pool.pick(column, np.where(room == WHOLE, FREE, GONE), size)
+        order, sizes = self._pool.by_node(column)
+        endless = np.full(len(sizes), np.inf)
+        nodes = Nodes(sizes, np.zeros_like(sizes), endless, endless)
+        found = Packer(nodes, self._mix_on(column), self._rule, room[order]).find(Request(size, part))
+        if found:
+            return tuple(sorted(order[list(found)].tolist()))
+        if part == WHOLE:  # no node has room for the whole gang
+            return self._pool.pick(column, np.where(room == WHOLE, FREE, GONE), size)
+        fullest = np.lexsort((np.arange(len(room)), room))
+        return tuple(sorted(fullest[room[fullest] >= part][:size].tolist()))
+
+    def _mix_on(self, column: int) -> Mix:
+        """What the jobs that are here ask for of a type."""
+        if column not in self._mixes:
+            able = self._jobs.rates[:, column] > 0
+            sizes, counts = np.unique(
+                np.stack([self._jobs.scale[able], self._jobs.part[able]], axis=1), axis=0, return_counts=True
+            )
+            requests = {Request(*size): float(count) for size, count in zip(sizes.tolist(), counts, strict=True)}
+            self._mixes[column] = Mix.of(requests)
+        return self._mixes[column]
 
     def _with_room(self, unit: Unit, workers: BoolArray) -> BoolArray:
         """As many of some workers as their machines have room for."""
@@ -135,12 +203,17 @@ class Fitting:
         return float(np.floor(min(parts, default=np.inf) + _ROUNDING))
 
     def _take(self, unit: Unit, workers: tuple[int, ...]) -> None:
-        cpus, memory = self._asked(unit)
-        chosen = list(workers)
-        self._holder[unit.column][chosen] = _TAKEN
+        chosen, part = list(workers), int(self._jobs.part[unit.members[0]])
+        self._room[unit.column][chosen] -= part
+        if unit.stays:
+            self._home[unit.column][chosen] -= part
         if self._kept is not None:
             self._kept.use(unit.members[0], unit.column, len(workers))
-        machines = self._pool.machine_of(unit.column)[chosen]
+        self._use_machines(unit, workers)
+
+    def _use_machines(self, unit: Unit, workers: tuple[int, ...]) -> None:
+        cpus, memory = self._asked(unit)
+        machines = self._pool.machine_of(unit.column)[list(workers)]
         machines = machines[machines != UNCOUNTED]
         np.subtract.at(self._cpus, machines, cpus)
         np.subtract.at(self._memory, machines, memory)
@@ -156,15 +229,17 @@ def by_claim(
     *,
     now: float,
     turn: float,
+    only_new: bool = False,
 ) -> Iterator[Unit]:
-    """The jobs that are to run, in the order of their claims.
+    """The jobs that are to run, in the order of their claims; `only_new` leaves out those that go on for sure.
 
     Jobs that go on for sure come first, then those of higher classes (`ahead`), then those that the policy wants to be
     `served`, then those that are given what is left. What jobs are owed says nothing here, since the policy has given
     shares that the machines do not have: so jobs take turns. One that has run for a turn makes room for one that has
     waited for a turn, the longest first.
     """
-    running = np.flatnonzero((to >= 0) & ((together < 0) | (together > np.arange(len(to)))))
+    runs = (to >= 0) & ((together < 0) | (together > np.arange(len(to))))
+    running = np.flatnonzero(runs & ~stays if only_new else runs)
     goes_on = (to == jobs.on) & (together == jobs.partners())
     passed = now - jobs.changed
     claims: FloatArray = np.where(goes_on, 2.0 * turn - passed, np.minimum(passed, turn))

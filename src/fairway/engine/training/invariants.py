@@ -70,8 +70,13 @@ def _of_workers(engine: TrainingEngine) -> Iterator[Contradiction]:
         if (free, present) != (workers.free[column], workers.present[column]):
             counted = f"{workers.free[column]} free of {workers.present[column]} present"
             yield f"{name} workers", f"{name}: {counted} were counted, but there are {free} of {present}"
+        left = int(workers.room_of(column).sum())
+        if left != workers.room[column]:
+            yield f"{name} workers", f"{name}: {workers.room[column]} thousandths were counted, but there are {left}"
+        if (workers.room_of(column) < 0).any():
+            yield f"{name} workers", f"{name}: more than the whole of a worker is held"
         for worker in workers._leaving[column]:
-            if holder[worker] < 0:
+            if not workers.holders(column, (worker,)):
                 yield f"worker {name}/{worker}", f"worker {name}/{worker} leaves with its lease, but no lease holds it"
         if len(holder) != len(workers._node[column]):
             yield f"{name} workers", f"{name}: not every worker sits on a node"
@@ -87,6 +92,7 @@ def _of_leases(engine: TrainingEngine) -> Iterator[Contradiction]:
         yield f"job {jobs.ids[position]}", f"job '{jobs.ids[position]}' waits, but runs, shares or is charged"
     held: dict[tuple[int, int], int] = {}
     for column, holder in enumerate(workers._holder):
+        held |= {(column, lease): len(parts.workers) for lease, parts in workers._parts[column].items()}
         leases, counts = np.unique(holder[holder >= 0], return_counts=True)
         held |= {(column, lease): count for lease, count in zip(leases.tolist(), counts.tolist(), strict=True)}
     for lease, members in engine._leases.members().items():

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.packing.requests import WHOLE
 
 NONE = -1
 """Instead of the number of a type, a lease or a job: there is none."""
@@ -46,11 +47,12 @@ class JobTable:
     `kind` numbers the jobs that share alike, `group` the classes whose arrivals are learned. `fixed` jobs are not
     stopped; `bound` ones would begin from zero elsewhere. Jobs of a higher `priority` come first, and before jobs that
     run if `preempts` is set. Rates are `known` (1) or guessed (0), by type. `cpus` and `memory` (bytes) are what
-    it asks for of its machines, in all; since `changed` it has run, or waited, without a break.
+    it asks for of its machines, in all, and `nodes` how many of them it spans at most (0: no matter how many); since
+    `changed` it has run, or waited, without a break. Of each of its workers it asks for a `part`, in thousandths.
     """
 
-    number, scale, on, beside, charged, lease, team, kind, group, fixed, bound, priority, preempts = (
-        _Ints() for _ in range(13)
+    number, scale, on, beside, charged, lease, team, kind, group, fixed, bound, priority, preempts, nodes, part = (
+        _Ints() for _ in range(15)
     )
     weight, left, done, since, rate, arrival, deadline, isolated, pooled, cpus, memory, changed = (
         _Floats() for _ in range(12)
@@ -59,7 +61,7 @@ class JobTable:
 
     def __init__(self, types: int) -> None:
         integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "group", "fixed", "bound",
-                    "priority", "preempts")  # fmt: skip
+                    "priority", "preempts", "nodes", "part")  # fmt: skip
         floats = ("weight", "left", "done", "since", "rate", "arrival", "deadline", "isolated", "pooled", "cpus",
                   "memory", "changed")  # fmt: skip
         by_type = ("rates", "spread", "shares", "owed", "known")
@@ -102,6 +104,8 @@ class JobTable:
         memory: float = 0.0,
         priority: int = 0,
         preempts: bool = True,
+        nodes: int = 0,
+        part: int = WHOLE,
     ) -> None:
         """Append a job that waits."""
         size = len(self)
@@ -110,12 +114,23 @@ class JobTable:
         # In the order of the columns; one assignment is many times as fast as one for each.
         self.rows[size] = (
             self._next, scale, NONE, NONE, NONE, NONE, team, kind, group, fixed, bound, priority, preempts,
-            weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0, cpus, memory, time,
+            nodes, part, weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0, cpus, memory, time,
             rates, spread, 0.0, 0.0, known,
         )  # fmt: skip
         self.ids.append(job)
         self._number_of[job] = self._next
         self._next += 1
+
+    @property
+    def held(self) -> IntArray:
+        """What each job asks for, or holds, of the workers of a type: thousandths of one."""
+        held: IntArray = self.scale * self.part
+        return held
+
+    @property
+    def sizes(self) -> FloatArray:
+        """The same in workers, as policies count."""
+        return self.held / WHOLE
 
     def like(self, column: str, values: FloatArray) -> FloatArray:
         """Other values in an array that is laid out as a column: compiled code takes it without being compiled anew."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairway.allocate.arrays import IntArray
+from fairway.allocate.packing.requests import WHOLE
 from fairway.engine.training.job_table import NONE, JobTable
 from fairway.engine.training.messages import Command, Grant, LeaseResumed, Revoke
 from fairway.engine.training.pair_rates import PairRates
@@ -41,7 +42,7 @@ class Leases:
         if workers is None:
             workers, spread = self.workers.take(column, int(self.jobs.scale[members[0]]), self.last)
         else:
-            held = self.workers.hold(column, workers, self.last)
+            held = self.workers.hold(column, workers, self.last, int(self.jobs.part[members[0]]))
             assert held, f"{workers} of {self.types[column]} were chosen, but are not free"
             spread = self.workers.spans_nodes(column, workers)
         self._run(members, self.last, column, spread, since=now + self.restart_seconds)
@@ -93,7 +94,8 @@ class Leases:
 
     def resume(self, resumed: LeaseResumed, column: int, *, now: float) -> bool:
         """Let jobs that are here hold a lease of before; False, and nothing is changed, if its workers are not free."""
-        if not self.workers.hold(column, resumed.workers, resumed.lease):
+        part = int(self.jobs.part[self.jobs.position(resumed.jobs[0])])
+        if not self.workers.hold(column, resumed.workers, resumed.lease, part):
             return False
         members = tuple(self.jobs.position(job) for job in resumed.jobs)
         self.last = max(self.last, resumed.lease)
@@ -115,7 +117,8 @@ class Leases:
         restart: bool,
     ) -> Grant:  # fmt: skip
         names = tuple([self.jobs.ids[member] for member in members])
-        return Grant(self.last, names, self.types[column], workers, until, restart, spread)
+        part = float(self.jobs.part[members[0]]) / WHOLE
+        return Grant(self.last, names, self.types[column], workers, until, restart, spread, part)
 
     def _run(
         self, members: tuple[int, ...], lease: int, column: int, spread: bool, *, since: float | None = None

@@ -131,6 +131,7 @@ class LeaseResumed(_OfHeldLease):
     accelerator: str
     workers: tuple[int, ...]
     spread: bool = False
+    part: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +313,8 @@ class Grant(_OfHeldLease):
     """Let one job, or two that share, run on these workers.
 
     `restart` says that the job starts from its checkpoint; otherwise it runs on without a stop (its partner left).
-    `spread` says that the workers sit on more than one node.
+    `spread` says that the workers sit on more than one node. The job has a `part` of each worker; others may have the
+    rest.
     """
 
     lease: int
@@ -322,6 +324,7 @@ class Grant(_OfHeldLease):
     until: float
     restart: bool = True
     spread: bool = False
+    part: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

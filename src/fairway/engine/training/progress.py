@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from numba import njit
+from fairway.allocate.arrays import FloatArray
+from fairway.compiled import compiled
 
-from fairway.allocate.arrays import FloatArray, IntArray
 
-
-@njit(cache=True)
+@compiled()
 def advance(
     now: float,
     left: FloatArray,
     done: FloatArray,
     since: FloatArray,
     rate: FloatArray,
-    scale: IntArray,
+    scale: FloatArray,
     pooled: FloatArray,
     isolated: FloatArray,
     workers: int,

@@ -26,9 +26,11 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from fairway.allocate.arrays import BoolArray, IntArray
+from fairway.allocate.packing.requests import WHOLE
 from fairway.cluster import resources_in_words
 from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.fitting import Fitting
+from fairway.engine.training.job_table import JobTable
 from fairway.engine.training.reservations import Kept
 from fairway.engine.training.what_if import choose_next_round, snapshot
 
@@ -62,7 +64,7 @@ class Reason(NamedTuple):
 class Room:
     """The workers of each type: those there, idle, drained and lost, and the jobs that must not be preempted on them.
 
-    `spare` are those that are there and not held by such jobs.
+    `spare` are those that are there and not held by such jobs, in thousandths.
     """
 
     types: tuple[str, ...]
@@ -79,10 +81,10 @@ class Room:
         workers, jobs, types = engine.workers, engine.jobs, engine.types
         absent = np.array([workers.count(column) for column in range(len(types))], dtype=np.int64) - workers.present
         on_purpose = np.minimum(np.array([drained.get(name, 0) for name in types], dtype=np.int64), absent)
-        spare, holders = workers.present.copy(), dict[str, list[str]]()
+        spare, holders = WHOLE * workers.present, dict[str, list[str]]()
         for position in np.flatnonzero((jobs.fixed > 0) & (jobs.on >= 0)).tolist():
             column = int(jobs.on[position])
-            spare[column] -= jobs.scale[position]
+            spare[column] -= jobs.held[position]
             holders.setdefault(types[column], []).append(jobs.ids[position])
         return cls(types, workers.present, workers.free, on_purpose, absent - on_purpose, spare, holders)
 
@@ -104,32 +106,34 @@ def reasons(engine: TrainingEngine, *, drained: Mapping[str, int] = NONE_DRAINED
     decided = set() if engine.allocation is None else set(engine.allocation.ids)
     new = [position for position, job in enumerate(jobs.ids) if job not in decided]
     codes[new], details[new] = "WaitingForRound", True
-    for code, some in _blocked(where, jobs.scale, room):
+    for code, some in _blocked(where, jobs, room):
         codes[some] = code
     held = jobs.on >= 0
     codes[held] = np.where(jobs.since[held] > engine.now, "Starting", "Running")
     details[held] = jobs.on[held]
-    known: dict[tuple[Code, bytes, int, object], Reason] = {}
+    known: dict[tuple[Code, bytes, tuple[int, int], object], Reason] = {}
     found: dict[str, Reason] = {}
     masks = [row.tobytes() for row in np.packbits(where, axis=1)]
-    rows = zip(codes.tolist(), masks, jobs.scale.tolist(), details.tolist(), strict=True)
+    sizes = zip(jobs.scale.tolist(), jobs.part.tolist(), strict=True)
+    rows = zip(codes.tolist(), masks, sizes, details.tolist(), strict=True)
     for position, (job, key) in enumerate(zip(jobs.ids, rows, strict=True)):
         if key not in known:
             types = [name for name, here in zip(room.types, where[position].tolist(), strict=True) if here]
-            code, _, scale, detail = key
-            known[key] = Reason(code, _sentence(code, scale, types, detail, room, engine.policy.name))
+            code, _, size, detail = key
+            known[key] = Reason(code, _sentence(code, size, types, detail, room, engine.policy.name))
         found[job] = known[key]
     return found
 
 
 def blocked(engine: TrainingEngine, position: int, room: Room) -> Reason | None:
     """What keeps one job from running whatever it is owed, if anything."""
-    where, scale = engine.jobs.rates[position] > 0, engine.jobs.scale[position]
-    codes = [code for code, some in _blocked(where[None], scale[None], room) if some.any()]
+    jobs = engine.jobs
+    where, size = jobs.rates[position] > 0, (int(jobs.scale[position]), int(jobs.part[position]))
+    codes = [code for code, some in _blocked(jobs.rates > 0, jobs, room) if some[position]]
     if not codes:
         return None
     types = [name for name, here in zip(room.types, where.tolist(), strict=True) if here]
-    return Reason(codes[-1], _sentence(codes[-1], int(scale), types, None, room, engine.policy.name))
+    return Reason(codes[-1], _sentence(codes[-1], size, types, None, room, engine.policy.name))
 
 
 def without_room(engine: TrainingEngine, position: int) -> Reason | None:
@@ -145,9 +149,9 @@ def _jobs_without_room(engine: TrainingEngine, positions: Sequence[int]) -> Iter
     if kept is None and not Fitting.is_needed(jobs, pool):
         return
     whole = None if kept is None else kept.fresh()
-    fitting = Fitting.beside_all(jobs, pool, kept)
+    fitting = Fitting.beside_all(jobs, pool, kept, engine.options.packing)
     for position in positions:
-        scale = int(jobs.scale[position])
+        scale, part = int(jobs.scale[position]), int(jobs.part[position])
         able = np.flatnonzero((jobs.rates[position] > 0) & (pool.present >= scale)).tolist()
         if whole is not None and able and all(
             pool.present[column] - whole.from_job(position, column) < scale or fitting.is_kept(position, column)
@@ -155,48 +159,68 @@ def _jobs_without_room(engine: TrainingEngine, positions: Sequence[int]) -> Iter
         ):  # fmt: skip
             yield position, Reason("Reserved", _reserved(engine, position, able, whole))
             continue
-        enough = [column for column in able if pool.free[column] >= scale]
+        enough = [column for column in able if pool.room[column] >= scale * part]
         if enough and not any(fitting.has_room(position, column) for column in enough):
-            asked = resources_in_words(float(jobs.cpus[position]), float(jobs.memory[position]))
-            yield position, Reason("NotEnoughResources", _short_of(asked))
+            in_pieces = not any(np.count_nonzero(pool.room_of(column) >= part) >= scale for column in enough)
+            if in_pieces:
+                yield position, Reason("NotEnoughWorkers", _in_pieces(engine, position, enough))
+            else:
+                yield position, Reason("NotEnoughResources", _short_of(engine, position))
 
 
-def _short_of(asked: str) -> str:
+def _short_of(engine: TrainingEngine, position: int) -> str:
+    cpus, memory = float(engine.jobs.cpus[position]), float(engine.jobs.memory[position])
+    if not (cpus or memory):
+        nodes, scale = int(engine.jobs.nodes[position]), int(engine.jobs.scale[position])
+        where = "on one node" if nodes == 1 else f"on at most {nodes} nodes"
+        return f"it asks for {scale} workers of one type {where}; so many are idle, but on more nodes"
+    asked = resources_in_words(cpus, memory)
     return f"it asks for {asked}, and no machine with enough idle workers has so much left beside what runs there"
 
 
+def _in_pieces(engine: TrainingEngine, position: int, columns: Sequence[int]) -> str:
+    """What is left of the types is enough, but in parts of workers that are each too small."""
+    jobs, pool, names = engine.jobs, engine.workers, [engine.types[column] for column in columns]
+    wants = gang(int(jobs.scale[position]), names, int(jobs.part[position]))
+    left = joined([f"{pool.room[column] / WHOLE:g} {engine.types[column]}" for column in columns], "and")
+    most = max(int(pool.room_of(column).max(initial=0)) for column in columns)
+    return f"it asks for {wants}, but the {left} that are free are in parts, none larger than {most / WHOLE:g}"
+
+
 def _reserved(engine: TrainingEngine, position: int, columns: Sequence[int], kept: Kept) -> str:
-    scale = int(engine.jobs.scale[position])
+    scale, part = int(engine.jobs.scale[position]), int(engine.jobs.part[position])
     promised = {
         f"{one.workers[engine.types[column]]} {engine.types[column]} for team '{one.team}' ({one.reservation})": None
         for column in columns
         for one in kept.promised(position, column)
     }
-    wants = gang(scale, [engine.types[column] for column in columns])
+    wants = gang(scale, [engine.types[column] for column in columns], part)
     return f"it asks for {wants}, but too few are not reserved: {joined(list(promised), 'and')}"
 
 
-def _blocked(where: BoolArray, scale: IntArray, room: Room) -> list[tuple[Code, BoolArray]]:
+def _blocked(where: BoolArray, jobs: JobTable, room: Room) -> list[tuple[Code, BoolArray]]:
     """Which jobs have too few workers, or too few that can be taken; the last code that holds for a job counts."""
 
-    def too_few(workers: IntArray) -> BoolArray:
-        few: BoolArray = ~np.logical_or.reduce(where & (scale[:, None] <= workers), axis=1)
+    def too_few(workers: IntArray, asked: IntArray = jobs.scale) -> BoolArray:
+        few: BoolArray = ~np.logical_or.reduce(where & (asked[:, None] <= workers), axis=1)
         return few
 
     undrained = room.present + room.drained
     return [
-        ("Held", too_few(room.spare)),
+        ("Held", too_few(room.spare, jobs.held)),
         ("WorkersDrained", too_few(room.present)),
         ("WorkersLost", too_few(undrained)),
         ("Unrunnable", too_few(undrained + room.lost)),
     ]
 
 
-def _sentence(code: Code, scale: int, types: Sequence[str], detail: object, room: Room, policy: str) -> str:
-    wants = f"it asks for {gang(scale, types)}"
+def _sentence(code: Code, size: tuple[int, int], types: Sequence[str], detail: object, room: Room, policy: str) -> str:
+    scale, part = size
+    wants = f"it asks for {gang(scale, types, part)}"
     match code:
         case "Running" | "Starting":
-            return f"it {'runs' if code == 'Running' else 'starts'} on {scale} {room.types[int(str(detail))]}"
+            on = f"{so_many(scale, part)} {room.types[int(str(detail))]}"
+            return f"it {'runs' if code == 'Running' else 'starts'} on {on}"
         case "WaitingForRound":
             if detail:
                 return "nothing is decided about it yet; the next round does"
@@ -233,11 +257,18 @@ def _missing(types: Sequence[str], room: Room, counts: IntArray) -> str:
     return f"{joined(parts, 'and')} {'is' if sum(counts[columns]) == 1 else 'are'}"
 
 
-def gang(scale: int, types: Sequence[str]) -> str:
-    """So many workers of one of these types, in words."""
+def gang(scale: int, types: Sequence[str], part: int = WHOLE) -> str:
+    """So many workers of one of these types, or so many thousandths of each, in words."""
     if len(types) == 1 or scale == 1:
-        return f"{scale} {either(types)}"
-    return f"{scale} workers of one type ({either(types)})"
+        return f"{so_many(scale, part)} {either(types)}"
+    return f"{so_many(scale, part)} workers of one type ({either(types)})"
+
+
+def so_many(scale: int, part: int = WHOLE) -> str:
+    """How many workers, or parts of workers: 2, 0.5, or 2 × 0.5."""
+    if part == WHOLE:
+        return str(scale)
+    return f"{part / WHOLE:g}" if scale == 1 else f"{scale} × {part / WHOLE:g}"
 
 
 def either(names: Sequence[str]) -> str:

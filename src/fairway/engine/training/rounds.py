@@ -18,6 +18,7 @@ from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 from fairway.allocate.mechanism.places import keep_places
 from fairway.allocate.mechanism.rounds import account, carry_over, choose, weigh_moves
+from fairway.allocate.packing.packer import Rule
 from fairway.engine.training.fitting import Fitting, by_claim
 from fairway.engine.training.job_table import NONE, JobTable
 from fairway.engine.training.precedence import before_all, precedence
@@ -50,7 +51,8 @@ class Rounds:
 
     `agnostic` rounds do not look at how fast a job is on a type, only at whether it runs there at all; rounds `by_cost`
     let a job move to a type that gives more steps for a dollar as they do to one that is faster. Where a policy chooses
-    `whole_jobs`, no job is owed anything: those that it chose run until it chooses again.
+    `whole_jobs`, no job is owed anything: those that it chose run until it chooses again. Jobs that have parts of
+    workers are put where the rule of `packing` says.
     """
 
     def __init__(
@@ -62,7 +64,9 @@ class Rounds:
         agnostic: bool = False,
         by_cost: bool = False,
         whole_jobs: bool = False,
+        packing: Rule = "fgd",
     ) -> None:
+        self._packing: Rule = packing
         self._agnostic, self._by_cost, self._whole = agnostic, by_cost, whole_jobs
         self.turn_seconds = max(_ROUNDS_PER_TURN * round_seconds, _RESTARTS_PER_TURN * restart_seconds)
         self._restart = restart_seconds
@@ -150,9 +154,9 @@ class Rounds:
         preempt: bool,
     ) -> Chosen:
         """Decide which jobs run until the next round."""
-        free = pool.free
+        free = pool.room
         dollars = prices if self._by_cost and prices is not None else np.zeros(self._types)
-        on, scale, partner, ahead = jobs.on, jobs.scale, jobs.partners(), precedence(jobs)
+        on, scale, partner, ahead = jobs.on, jobs.held, jobs.partners(), precedence(jobs)
         pairs = np.searchsorted(jobs.number, self._numbers) if len(self._numbers) else self._numbers
         stays = (on >= 0) & ((jobs.fixed > 0) if preempt else True)
         if preempt:
@@ -226,8 +230,9 @@ class Rounds:
         to, together, charged, rates = to.copy(), together.copy(), charged.copy(), self._copied(jobs, rates)
         nobody = np.zeros(0, np.int64)
         for attempt in range(_MOST_FITTINGS):
-            fitting = Fitting(jobs, pool, None if kept is None else kept.fresh())
-            units = by_claim(jobs, to, together, served, stays, ahead, now=now, turn=self.turn_seconds)
+            known = kept is None and bool(stays[jobs.on >= 0].all())
+            fitting = Fitting(jobs, pool, None if kept is None else kept.fresh(), self._packing, all_stay=known)
+            units = by_claim(jobs, to, together, served, stays, ahead, now=now, turn=self.turn_seconds, only_new=known)
             workers, failed = fitting.fit(units)
             for unit in failed:
                 members = list(unit.members)
@@ -240,9 +245,9 @@ class Rounds:
                     rates[job, column] = 0.0
             left = free.copy()
             given = (to >= 0) & ~stays & (together < np.arange(len(to)))
-            np.subtract.at(left, to[given], jobs.scale[given])
+            np.subtract.at(left, to[given], jobs.held[given])
             then, _, gifts, _ = choose(
-                jobs.shares, jobs.owed, rates, jobs.scale, to, together, nobody, nobody, self._shares[:0],
+                jobs.shares, jobs.owed, rates, jobs.held, to, together, nobody, nobody, self._shares[:0],
                 self._owed[:0], self._rates[:0], ~waits, left, seconds, self.turn_seconds,
                 np.zeros(rates.shape, np.int64), np.ones(len(to)), ahead,
             )  # fmt: skip

@@ -164,8 +164,8 @@ def _cancelled(engine: TrainingEngine, job: str, trials: Trials) -> Iterator[Cha
     jobs = engine.jobs
     position = jobs.position(job)
     usable = np.flatnonzero(jobs.rates[position] > 0)
-    room = engine.workers.free[jobs.on] + jobs.scale
-    holders = np.flatnonzero(np.isin(jobs.on, usable) & (room >= jobs.scale[position]))
+    room = engine.workers.room[jobs.on] + jobs.held
+    holders = np.flatnonzero(np.isin(jobs.on, usable) & (room >= jobs.held[position]))
     order = np.lexsort((jobs.scale[holders], jobs.team[holders] != jobs.team[position]))
     for holder in holders[order][:_MOST_CANCELS].tolist():
         other = jobs.ids[holder]

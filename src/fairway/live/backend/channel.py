@@ -10,15 +10,16 @@ Whatever stands in it can be what a hostile job has put there, so that a backend
 keeps what it has to know, such as the lease, for itself.
 
 Files outlive the process that wrote them when it is killed, which a connection would not. A backend of many machines
-keeps such a directory on each of them; where the ranks of one gang are on several, it is a directory that all of them
-see. Only small modules of the standard library are imported: every cooperative job pays for it.
+keeps such a directory on each of them; where the ranks of one gang are on several, they agree over the network instead
+(`fairway.live.job.remote_gang`). Only small modules of the standard library are imported: every cooperative job pays
+for it.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -136,17 +137,17 @@ class RunChannel:
         """For the job; not synced: the checkpoint is what counts after a crash."""
         write_json(self.directory / f"progress-{progress.rank}.json", asdict(progress), durable=False)
 
-    def progress(self, ranks: int) -> list[RankProgress] | None:
+    def progress(self, ranks: Iterable[int]) -> list[RankProgress] | None:
         """How far the ranks are; None until every one of them has told; a plain command never does.
 
         Numbers that make no sense are passed over. A file that no writer of progress makes raises `UntrustedFileError`.
         """
-        told = [read_object(self.directory / f"progress-{rank}.json") for rank in range(ranks)]
+        told = [read_object(self.directory / f"progress-{rank}.json") for rank in ranks]
         try:
             return [RankProgress.of(content) for content in told if content] if all(told) else None
         except (KeyError, OverflowError, TypeError, ValueError):
             return None
 
-    def is_cooperative(self, ranks: int) -> bool:
+    def is_cooperative(self, ranks: Iterable[int]) -> bool:
         """Whether a rank has told how far it is; in a gang, the others may still be starting."""
-        return any(is_regular(self.directory / f"progress-{rank}.json") for rank in range(ranks))
+        return any(is_regular(self.directory / f"progress-{rank}.json") for rank in ranks)

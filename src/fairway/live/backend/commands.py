@@ -66,6 +66,34 @@ class JobProgram:
 
 
 @dataclass(frozen=True, slots=True)
+class GangPart:
+    """The part of a gang that one of several nodes runs: some of its ranks, on the `node_rank`-th of these nodes."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    ranks: Annotated[tuple[WorkerNumber, ...], Field(min_length=1)]
+    world_size: Annotated[int, Field(ge=2)]
+    node_rank: WorkerNumber
+    nodes: Annotated[tuple[str, ...], Field(min_length=2)]
+
+
+@dataclass(frozen=True, slots=True)
+class MeetingPoint:
+    """Where the ranks of a gang on several nodes meet: the address of its first node, and two free ports there.
+
+    `port` is for the job itself. At the `agreement_port` the first node brings the ranks to agree after which step they
+    save or stop; a rank shows there that it knows the `secret`.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    address: Annotated[str, Field(min_length=1)]
+    port: Annotated[int, Field(ge=1, le=65535)]
+    agreement_port: Annotated[int, Field(ge=1, le=65535)]
+    secret: Annotated[str, Field(min_length=16)]
+
+
+@dataclass(frozen=True, slots=True)
 class StartRun:
     """Run a job on these accelerators under this lease; the second of two jobs that share has the same lease.
 
@@ -73,6 +101,9 @@ class StartRun:
     same lease, the backend answers how the run stands. While former holders of the accelerators are ending, the run
     waits for them. `until` is when the lease would end on the clock of the machine; a lease that `expires` ends then by
     itself. `steps_per_second` is the rate of the whole gang, to which an emulated accelerator slows the job down.
+    A backend of many machines gives each agent its `part` of a gang on several nodes, with where its ranks `meet`; the
+    `workers` are then those of the part. The job has a `share` of each accelerator, of which others may have the rest
+    at the same time.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = CLOSED
@@ -86,6 +117,19 @@ class StartRun:
     until: float | None = None
     expires: bool = False
     steps_per_second: Positive | None = None
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    part: GangPart | None = None
+    meet: MeetingPoint | None = None
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The numbers of the ranks, in the order of the workers."""
+        return tuple(range(len(self.workers))) if self.part is None else self.part.ranks
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks the whole gang has."""
+        return len(self.workers) if self.part is None else self.part.world_size
 
 
 @dataclass(frozen=True, slots=True)

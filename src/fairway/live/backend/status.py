@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fairway.live.backend.accelerators import Accelerator
+from fairway.live.backend.commands import GangPart
 
 
 class RunState(StrEnum):
@@ -59,7 +60,10 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """How one run stands; times are of the machine's clock. Steps and rates are of the whole gang, None until known."""
+    """How one run stands; times are of the machine's clock. Steps and rates are of the whole gang, None until known.
+
+    It has a `share` of each of its accelerators. What an agent says of a `part` of a gang is of that part alone.
+    """
 
     lease: int
     job: str
@@ -77,6 +81,8 @@ class RunStatus:
     steps: int | None = None
     steps_per_second: float | None = None
     checkpoint_step: int | None = None
+    part: GangPart | None = None
+    share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,12 @@ class Rank:
         self._channel = RunChannel(Path(run)) if run else None
         self._checkpoints = Checkpoints(Path(checkpoints), self.number, world_size) if checkpoints else None
         self._agreement: Agreement = Alone()
-        if self._channel is not None and world_size > 1:
+        where = environment.get("FAIRWAY_AGREEMENT")
+        if where is not None and world_size > 1:
+            from fairway.live.job.remote_gang import RemoteGang  # noqa: PLC0415 - only gangs on several nodes need it
+
+            self._agreement = RemoteGang(where, environment.get("FAIRWAY_AGREEMENT_SECRET", ""), self.number)
+        elif self._channel is not None and world_size > 1:
             from fairway.live.job.gang import Gang  # noqa: PLC0415 - locks as Unix has them; a loop alone runs anywhere
 
             self._agreement = Gang(self._channel.gang_path, self.number, world_size)

@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from fairway.errors import InputError
+from fairway.live.backend.commands import GangPart
 from fairway.live.backend.status import OutcomeKind, RunOutcome, RunState
 from fairway.live.durable_file import read_json, write_json
 from fairway.live.untrusted_file import UntrustedFileError, read_regular
 
 _VERSION = 1
 _MOST_BYTES = 64 * 2**20
+_ROUNDING = 1e-6
+"""Parts add up to a whole accelerator but for so much."""
 
 
 @dataclass(slots=True)
@@ -39,6 +42,8 @@ class RunRecord:
     accepted: float = 0.0
     started: float | None = None
     outcome: RunOutcome | None = None
+    part: GangPart | None = None
+    share: float = 1.0
 
     @classmethod
     def of(cls, content: dict[str, Any]) -> RunRecord:
@@ -46,7 +51,15 @@ class RunRecord:
         outcome = content.pop("outcome")
         if outcome is not None:
             outcome = RunOutcome(**{**outcome, "kind": OutcomeKind(outcome["kind"])})
-        return cls(**{**content, "state": RunState(content["state"])}, outcome=outcome)
+        part = content.pop("part", None)
+        if part is not None:
+            part = GangPart(**{**part, "ranks": tuple(part["ranks"]), "nodes": tuple(part["nodes"])})
+        return cls(**{**content, "state": RunState(content["state"])}, outcome=outcome, part=part)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The numbers of its ranks in the whole gang."""
+        return tuple(range(len(self.workers))) if self.part is None else self.part.ranks
 
     def fields(self) -> dict[str, Any]:
         """Its fields by their names; not as `asdict`, which copies every value, and is asked for with every command."""
@@ -90,7 +103,14 @@ class AgentState:
         self.save(path)
 
     def _document(self) -> dict[str, Any]:
-        runs = [{**run.fields(), "outcome": None if run.outcome is None else asdict(run.outcome)} for run in self.runs]
+        runs = [
+            {
+                **run.fields(),
+                "outcome": None if run.outcome is None else asdict(run.outcome),
+                "part": None if run.part is None else asdict(run.part),
+            }
+            for run in self.runs
+        ]
         return {
             "version": _VERSION, "epoch": self.epoch, "draining": self.draining, "floors": self.floors, "runs": runs,
         }  # fmt: skip
@@ -113,16 +133,30 @@ class AgentState:
         """The highest number of a lease that was ever accepted here, as far as it is remembered; 0 for none."""
         return max([0, *self.floors.values(), *(run.lease for run in self.runs)])
 
-    def holders(self, lease: int, job: str, accelerator: str, workers: Sequence[int]) -> list[RunRecord]:
-        """The runs whose end a lease has to wait for: those on its workers, and those of its job under older leases."""
-        wanted = set(workers)
-        return [
-            run
-            for run in self.runs
-            if run.active
-            and run.lease != lease
-            and (run.job == job or (run.accelerator == accelerator and wanted & set(run.workers)))
-        ]
+    def holders(
+        self, lease: int, job: str, accelerator: str, workers: Sequence[int], share: float = 1.0
+    ) -> list[RunRecord]:
+        """The runs whose end a lease has to wait for: those of its job under older leases, and those on its workers.
+
+        Where it asks for a share of each worker, and what other leases have of one leaves room for it, it need not wait
+        for those there; where only those that end already leave too little room, it waits for these.
+        """
+        others = [run for run in self.runs if run.active and run.lease != lease]
+        found = {id(run): run for run in others if run.job == job}
+        for worker in workers:
+            here = [run for run in others if run.accelerator == accelerator and worker in run.workers]
+            staying = [run for run in here if run.state is not RunState.ENDING]
+            if _held(here) + share <= 1 + _ROUNDING:
+                continue
+            fits = _held(staying) + share <= 1 + _ROUNDING
+            waits_for = [run for run in here if run.state is RunState.ENDING] if fits else here
+            found.update((id(run), run) for run in waits_for)
+        return [run for run in others if id(run) in found]
+
+
+def _held(runs: Sequence[RunRecord]) -> float:
+    """How much of a worker some runs have: those under one lease have it together."""
+    return sum({run.lease: run.share for run in runs}.values())
 
 
 def _synced(path: Path) -> Path:

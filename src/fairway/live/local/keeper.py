@@ -28,6 +28,7 @@ from typing import IO, TypeVar
 
 from fairway.live.backend.channel import STOPPED
 from fairway.live.bounded_log import open_log, trim_log
+from fairway.live.local.agreement_server import AgreementServer
 from fairway.live.local.containment import group_at, most_processes
 from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.job_user import JobUser
@@ -76,6 +77,7 @@ class Keeper:
             is_over=self._is_over,
             now=time.monotonic,
         )
+        self._agreement: AgreementServer | None = None
         self._told = self._shut_down = self._at_once = self._out_of_memory = False
         self._environment: dict[str, str] = {}
         self._group = group_at(order.groups)
@@ -89,6 +91,7 @@ class Keeper:
         try:
             self._open_logs()
             self._group.make(self._order.cpus, self._order.memory_bytes)
+            self._let_ranks_agree()
             lease = self._files.lease()
             if lease is None or lease.stop is None:
                 self._set_up(self._logs[0])
@@ -132,17 +135,29 @@ class Keeper:
         prctl(CHILD_SUBREAPER, 1)
 
     def _open_logs(self) -> None:
+        of = self._order.environment["FAIRWAY_WORLD_SIZE"]
         try:
-            for rank, name in enumerate(self._order.logs):
+            for rank, name in zip(self._order.numbers, self._order.logs, strict=True):
                 log = os.fdopen(open_log(Path(name)), "ab", buffering=0)
                 self._logs.append(log)
                 if self._user is not None:  # who opens /dev/stdout opens this file; its directory stays closed
                     os.fchown(log.fileno(), self._user.uid, self._user.gid)
-                log.write(f"=== {self._order.title}, rank {rank} of {len(self._order.logs)} ===\n".encode())
+                log.write(f"=== {self._order.title}, rank {rank} of {of} ===\n".encode())
         except UntrustedFileError as error:
             raise _CannotStartError(f"log: {error}; move it away, so that a new one can be made") from None
         except OSError as error:
             raise _CannotStartError(f"log {error.filename}: {error.strerror}") from None
+
+    def _let_ranks_agree(self) -> None:
+        """Before setup, which may take longer than it does on the other nodes: their ranks need not wait for it."""
+        where = self._order.agreement
+        if where is None:
+            return
+        try:
+            self._agreement = AgreementServer(**where)
+        except OSError as error:
+            why = error.strerror or error
+            raise _CannotStartError(f"{where['address']}:{where['port']} cannot be listened at: {why}") from None
 
     def _set_up(self, log: IO[bytes]) -> None:
         if self._order.requirements is not None:
@@ -233,13 +248,23 @@ class Keeper:
                 self._told = False
                 self._ask()
             self._stop.advance(self._codes, len(self._ranks))
-            if self._is_over():
+            over = self._is_over()
+            if over and not self._is_needed_by_others():
                 return
-            self._sleep(None if self._stop.stage == "running" else _LOOK_SECONDS)
+            self._sleep(None if self._stop.stage == "running" and not over else _LOOK_SECONDS)
+
+    def _is_needed_by_others(self) -> bool:
+        """Whether ranks on other nodes go on and agree here, while those of this node are done."""
+        goes_on = self._stop.asked is None and not self._stop.failed
+        return goes_on and self._agreement is not None and self._agreement.is_needed
 
     def _sleep(self, seconds: float | None) -> None:
         due = max(self._logs_due - time.monotonic(), 0.0)
-        select.select([self._reader], [], [], due if seconds is None else min(seconds, due))
+        wait = due if seconds is None else min(seconds, due)
+        if self._agreement is None:
+            select.select([self._reader], [], [], wait)
+        else:
+            self._agreement.serve(wait, until=self._reader)
         if time.monotonic() >= self._logs_due:
             self._bound_logs()
         with suppress(BlockingIOError):
@@ -276,7 +301,7 @@ class Keeper:
             with suppress(OSError):  # a job that does not hear of it is terminated when its time is over
                 self._files.write_lease(replace(lease, stop=wish))
         if wish is not None:
-            self._stop.ask(wish, cooperative=lambda: self._files.is_cooperative(len(self._ranks)))
+            self._stop.ask(wish, cooperative=lambda: self._files.is_cooperative(self._order.numbers))
 
     def _signal(self, number: signal.Signals) -> None:
         for process in self._ranks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from fairway.live.local.run_files import RunExit, RunFiles
 from fairway.live.untrusted_file import UntrustedFileError, read_regular
 
 
-def outcome_of(files: RunFiles, ranks: int) -> RunOutcome:
+def outcome_of(files: RunFiles, ranks: Sequence[int]) -> RunOutcome:
     """How a run ended whose keeper is gone."""
     try:
         told = files.progress(ranks)
@@ -38,7 +39,7 @@ def outcome_of(files: RunFiles, ranks: int) -> RunOutcome:
         return RunOutcome(OutcomeKind.FAILED_TO_START, reason=ended.error, ended=ended.time)
     code = ended.codes[ended.first] if ended.first is not None else 0
     left_early = told is not None and any(one.stopped for one in told)
-    kind, reason = _judged(ended, code, left_early)
+    kind, reason = _judged(ended, code, left_early, ranks)
     if ended.codes and started is None:  # it ran, but there was no room on the disk to say since when
         started = ended.time
     return RunOutcome(kind, code, reason, ended.killed, steps, saved, started, ended.time)
@@ -57,25 +58,26 @@ def unfit(files: RunFiles, error: UntrustedFileError) -> RunOutcome:
     )
 
 
-def _judged(ended: RunExit, code: int, left_early: bool) -> tuple[OutcomeKind, str]:
+def _judged(ended: RunExit, code: int, left_early: bool, ranks: Sequence[int]) -> tuple[OutcomeKind, str]:
     if not ended.codes:
         return OutcomeKind.STOPPED, "asked to stop before it had started"
     if ended.failed:
-        return OutcomeKind.FAILED, _how(ended, code)
+        return OutcomeKind.FAILED, _how(ended, code, ranks)
     if left_early and set(ended.codes) <= {0, STOPPED}:
         return OutcomeKind.STOPPED, "saved a checkpoint and stopped"
     if ended.asked is not None and ended.terminated:
         return OutcomeKind.STOPPED, "killed after its grace" if ended.killed else "terminated"
-    return (OutcomeKind.FINISHED, "") if code == 0 else (OutcomeKind.FAILED, _how(ended, code))
+    return (OutcomeKind.FINISHED, "") if code == 0 else (OutcomeKind.FAILED, _how(ended, code, ranks))
 
 
-def _how(ended: RunExit, code: int) -> str:
+def _how(ended: RunExit, code: int, ranks: Sequence[int]) -> str:
+    rank = ended.first if ended.first is None or ended.first >= len(ranks) else ranks[ended.first]
     if ended.out_of_memory:
-        return f"rank {ended.first} ended after the job had needed more memory than it asked for (resources.memory)"
+        return f"rank {rank} ended after the job had needed more memory than it asked for (resources.memory)"
     if code < 0:
         with suppress(ValueError):
-            return f"rank {ended.first} was killed by {signal.Signals(-code).name}"
-    return f"rank {ended.first} ended with exit code {code}"
+            return f"rank {rank} was killed by {signal.Signals(-code).name}"
+    return f"rank {rank} ended with exit code {code}"
 
 
 def checkpoint_step(told: list[RankProgress] | None) -> int | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.answers import Refusal, RefusedError
@@ -20,6 +21,7 @@ from fairway.live.backend.environment import common_environment, rank_environmen
 from fairway.live.backend.status import RunState
 from fairway.live.local.agent_state import RunRecord
 from fairway.live.local.containment import Containment
+from fairway.live.local.gpu_parts import GpuParts
 from fairway.live.local.job_user import JobUser
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles, RunOrder
@@ -29,12 +31,17 @@ _LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class RunPreparation:
-    """Where and in what surroundings runs are made. Time runs `time_scale` times as fast on emulated accelerators."""
+    """Where and in what surroundings runs are made. Time runs `time_scale` times as fast on emulated accelerators.
+
+    Each of them stands for so many of the machine's CPUs, of which a run with a part of one gets that part.
+    """
 
     directory: Path
     outside: Mapping[str, str]
     time_scale: float = 1.0
     containment: Containment = field(default_factory=Containment)
+    emulated_cpus: float | None = None
+    gpu_parts: GpuParts = field(default_factory=GpuParts)
 
     def make_directories(self) -> None:
         """Have room for runs, their channels, logs and checkpoints, for the owner only."""
@@ -48,9 +55,10 @@ class RunPreparation:
     def prepared(self, command: StartRun, accelerators: Sequence[Accelerator], *, now: float) -> RunRecord:
         """Make a run that waits for its accelerators; refuses directories that cannot be written."""
         job, program = command.job, command.program
+        cpus = self._cpus_of(command, accelerators)
         user = None if program.user is None else _user_named(program.user)
         checkpoints = Path(program.checkpoint_directory or self.directory / "checkpoints" / job).absolute()
-        logs = [log_path(self.directory, job, rank) for rank in range(len(accelerators))]
+        logs = [log_path(self.directory, job, rank) for rank in command.ranks]
         needed = {"log directory": logs[0].parent}
         if user is None or program.checkpoint_directory is None:  # what a user names, only that user makes
             needed["checkpoint directory"] = checkpoints
@@ -72,6 +80,8 @@ class RunPreparation:
             until=command.until,
             expires=command.expires,
             accepted=now,
+            part=command.part,
+            share=command.share,
         )
         files = self.files_of(run)
         order = RunOrder(
@@ -85,12 +95,19 @@ class RunPreparation:
             environment=common_environment(
                 command,
                 self.outside if user is None else user.environment(self.outside),
-                master=(_LOOPBACK, _free_port()),
+                master=_master_of(command),
                 run_directory=files.channel.directory,
                 checkpoint_directory=checkpoints,
                 emulated=run.emulated,
             ),
-            ranks=rank_environments(accelerators),
+            ranks=[
+                {**environment, **held}
+                for environment, held in zip(
+                    rank_environments(accelerators, command.ranks, command.share),
+                    self.gpu_parts.environments(accelerators, command.share),
+                    strict=True,
+                )
+            ],
             logs=[str(log) for log in logs],
             checkpoint_seconds=program.checkpoint_seconds,
             grace_seconds=program.grace_seconds,
@@ -99,13 +116,14 @@ class RunPreparation:
             groups=[
                 str(path)
                 for path in self.containment.group_of(
-                    run.directory, limited=program.cpus is not None or program.memory_bytes is not None
+                    run.directory, limited=cpus is not None or program.memory_bytes is not None
                 ).paths
             ],
             requirements=program.requirements,
             environments=None if program.requirements is None else str(self._environments(user)),
-            cpus=program.cpus,
+            cpus=cpus,
             memory_bytes=program.memory_bytes,
+            agreement=_agreement_of(command),
         )
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         files.channel.directory.mkdir(mode=0o700, exist_ok=True)
@@ -116,6 +134,12 @@ class RunPreparation:
         pace = self.pace(run, command.steps_per_second)
         files.write_lease(LeaseState(command.lease, command.until, command.expires, pace=pace))
         return run
+
+    def _cpus_of(self, command: StartRun, accelerators: Sequence[Accelerator]) -> float | None:
+        """The CPUs that a run may use, all of its processes together; None for as many as there are."""
+        if command.program.cpus is None and command.share < 1 and accelerators[0].emulated and self.emulated_cpus:
+            return command.share * self.emulated_cpus * len(accelerators)
+        return command.program.cpus
 
     def _environments(self, user: JobUser | None) -> Path:
         """Where the virtual environments of a user's jobs are."""
@@ -137,7 +161,7 @@ class RunPreparation:
         """How fast each rank of an emulated run may go, on the wall clock."""
         if not run.emulated or steps_per_second is None:
             return None
-        return steps_per_second * self.time_scale / len(run.workers)
+        return steps_per_second * self.time_scale / (len(run.workers) if run.part is None else run.part.world_size)
 
 
 def _user_named(name: str) -> JobUser:
@@ -154,6 +178,20 @@ def _cannot_write(path: Path) -> str | None:
     except OSError as error:
         return f"{path}: {error.strerror or error}"
     return None if os.access(path, os.W_OK | os.X_OK) else f"{path}: no permission to write"
+
+
+def _master_of(command: StartRun) -> tuple[str, int]:
+    """Where the ranks of a gang meet."""
+    meet = command.meet
+    return (_LOOPBACK, _free_port()) if meet is None else (meet.address, meet.port)
+
+
+def _agreement_of(command: StartRun) -> dict[str, Any] | None:
+    """Of a gang on several nodes, the keeper of the first part brings the ranks to agree."""
+    part, meet = command.part, command.meet
+    if part is None or meet is None or part.node_rank:
+        return None
+    return {"address": meet.address, "port": meet.agreement_port, "secret": meet.secret, "ranks": part.world_size}
 
 
 def _free_port() -> int:

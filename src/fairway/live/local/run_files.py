@@ -14,7 +14,7 @@ outlive the agent and the keeper, which a connection would not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -31,7 +31,8 @@ class RunOrder:
 
     Of each log, the last `log_bytes` are kept. `groups` are the control groups that all its processes are put into,
     `user` is as whom they run (`JobUser`). Together they may use so many `cpus` and `memory_bytes`.
-    They have a virtual environment with `requirements`, which is among the `environments`.
+    They have a virtual environment with `requirements`, which is among the `environments`. Where the ranks of the gang
+    are on several nodes, one keeper has their `agreement`: its address, port and secret.
     """
 
     job: str
@@ -52,6 +53,12 @@ class RunOrder:
     environments: str | None = None
     cpus: float | None = None
     memory_bytes: int | None = None
+    agreement: dict[str, Any] | None = None
+
+    @property
+    def numbers(self) -> list[int]:
+        """The numbers of its ranks in the whole gang."""
+        return [int(rank["FAIRWAY_RANK"]) for rank in self.ranks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +129,11 @@ class RunFiles:
         """As the job would."""
         self.channel.write_progress(progress)
 
-    def progress(self, ranks: int) -> list[RankProgress] | None:
+    def progress(self, ranks: Iterable[int]) -> list[RankProgress] | None:
         """How far the ranks are, by the job's own words; raises `UntrustedFileError`."""
         return self.channel.progress(ranks)
 
-    def is_cooperative(self, ranks: int) -> bool:
+    def is_cooperative(self, ranks: Iterable[int]) -> bool:
         """Whether a rank has told how far it is."""
         return self.channel.is_cooperative(ranks)
 

@@ -32,9 +32,11 @@ from fairway.live.backend.placement import placed
 from fairway.live.backend.reports import RunEnded, RunReport, RunStarted
 from fairway.live.backend.status import BackendStatus, MachineSize, OutcomeKind, RunOutcome, RunState, RunStatus
 from fairway.live.devices.gpus import Findings
+from fairway.live.devices.mps import MpsDaemons
 from fairway.live.local.agent_state import AgentState, RunRecord
 from fairway.live.local.containment import Containment
 from fairway.live.local.disposal import Disposal
+from fairway.live.local.gpu_parts import GpuParts
 from fairway.live.local.keepers import KeeperProcesses, Keepers, Spawned
 from fairway.live.local.nurseries import Forked
 from fairway.live.local.outcomes import outcome_of
@@ -79,7 +81,13 @@ class RunTable:
         self._keepers: Keepers = KeeperProcesses() if keepers is None else keepers
         self._containment = containment or Containment()
         self._machine = machine
-        self._preparation = RunPreparation(directory, dict(outside), time_scale, self._containment)
+        emulated = sum(one.emulated for one in accelerators)
+        share = machine.cpus / emulated if machine is not None and emulated else None
+        real = any(not one.emulated for one in accelerators)
+        self._gpu_parts = GpuParts(MpsDaemons(directory, dict(outside)) if real else None)
+        self._preparation = RunPreparation(
+            directory, dict(outside), time_scale, self._containment, share, self._gpu_parts
+        )
         self._preparation.make_directories()
         self._path = directory / "state.json"
         self.state = AgentState.load(self._path)
@@ -124,7 +132,9 @@ class RunTable:
         if command.expires and not command.program.preemptible:
             raise InputError("start-run.expires: true given for a job that is not preemptible; its lease must not end")
         accelerators = placed(command, self._accelerators)
-        for holder in self.state.holders(command.lease, command.job, command.accelerator, command.workers):
+        for holder in self.state.holders(
+            command.lease, command.job, command.accelerator, command.workers, command.share
+        ):
             if holder.state not in {RunState.ENDING, RunState.WAITING}:
                 message = f"job '{holder.job}' runs under lease {holder.lease} and was not asked to end; end it first"
                 raise RefusedError(Refusal.BUSY, message)
@@ -246,7 +256,7 @@ class RunTable:
             former=tuple(sorted(self.state.floors)),
             last_lease=self.state.last_lease(),
             draining=self.state.draining,
-            caveats=self._containment.caveats,
+            caveats=(*self._containment.caveats, *self._gpu_parts.caveats),
             machines=() if self._machine is None else (self._machine,),
         )
 
@@ -263,15 +273,22 @@ class RunTable:
                 if ends is not None and self._clock.monotonic() >= ends:
                     self._end(EndRun(run.lease, run.job))
         self._launch(self._those_that_can())
+        self._gpu_parts.look_after(self._devices_in_parts(), self._clock.monotonic())
         if self._unsaved_since is not None and self._clock.monotonic() - self._unsaved_since >= _SAVE_SECONDS:
             self._save_synced()
+
+    def _devices_in_parts(self) -> list[str | None]:
+        """The GPUs of which active runs have parts."""
+        parts = [run for run in self.state.runs if run.active and run.share < 1]
+        places = [(run.accelerator, worker) for run in parts for worker in run.workers]
+        return [self._accelerators[place].device for place in places if place in self._accelerators]
 
     def kill_all(self) -> bool:
         """Kill what runs, without notice or grace; whether nothing is left."""
         for run in [run for run in self.state.runs if run.active]:
             files = self._watch(run).files
             if run.state is RunState.WAITING or self._keepers.clear_up(files):
-                outcome = outcome_of(files, len(run.workers))
+                outcome = outcome_of(files, run.ranks)
                 lost = replace(outcome, kind=OutcomeKind.LOST, reason="all runs of its machine were given up")
                 self._conclude(run, lost if files.exit() is None else outcome)
         return not any(run.active for run in self.state.runs)
@@ -354,19 +371,19 @@ class RunTable:
         if ended is not None and not overdue:
             # A job of the same user can have written it; that the keeper and all processes are gone, it cannot.
             if not keepers.is_alive(watch.files) and self._containment.group_of(run.directory).kill():
-                self._conclude(run, outcome_of(watch.files, len(run.workers)))
+                self._conclude(run, outcome_of(watch.files, run.ranks))
         elif not alive or overdue:
             if not keepers.clear_up(watch.files):
                 _LOG.error("processes of run %s cannot be killed", run.directory)
                 return
-            self._conclude(run, outcome_of(watch.files, len(run.workers)))
+            self._conclude(run, outcome_of(watch.files, run.ranks))
 
     def _look_for_keeper(self, run: RunRecord, watch: RunWatch) -> None:
         """No keeper has claimed the run: set one on it, or conclude that it cannot start."""
         if watch.spawned is None or (isinstance(watch.spawned, Forked) and watch.spawned.lost):
             watch.spawned = self._keepers.start(watch.files)
         elif watch.spawned.poll() is not None and not self._keepers.has_keeper(watch.files):
-            self._conclude(run, outcome_of(watch.files, len(run.workers)))
+            self._conclude(run, outcome_of(watch.files, run.ranks))
 
     def _conclude(self, run: RunRecord, outcome: RunOutcome) -> None:
         outcome = outcome if outcome.ended is not None else replace(outcome, ended=self._clock.time())
@@ -393,7 +410,7 @@ class RunTable:
             for run in waiting
             if not any(
                 holder.state is not RunState.WAITING or holder.lease < run.lease
-                for holder in self.state.holders(run.lease, run.job, run.accelerator, run.workers)
+                for holder in self.state.holders(run.lease, run.job, run.accelerator, run.workers, run.share)
             )
         ]
 

@@ -39,7 +39,7 @@ class RunWatch:
 
     def progress(self, run: RunRecord, now: float) -> Iterator[CheckpointSaved | RunProgressed]:
         """What is new about how far the run is."""
-        told = self.files.progress(len(run.workers))
+        told = self.files.progress(run.ranks)
         if told is None:
             return
         steps, saved, rate = sum(one.step for one in told), checkpoint_step(told), _rate(told, run.lease)

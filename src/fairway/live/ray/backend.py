@@ -29,7 +29,9 @@ from fairway.extras import require
 from fairway.live.backend.answers import BackendGoneError, CommandAnswer, SupersededError
 from fairway.live.backend.commands import (
     JobProgram,
+    RetireJob,
     RunCommand,
+    StartRun,
 )
 from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.registry import MakeBackend
@@ -48,6 +50,7 @@ from fairway.live.ray.bridge_client import BridgeGoneError, BridgeProcess, NodeA
 from fairway.live.ray.dispatch import Dispatch
 from fairway.live.ray.log_parts import LogParts
 from fairway.live.ray.node_link import NodeLink
+from fairway.live.ray.sent_directories import WorkPackages, can_be_sent, without_files
 from fairway.live.ray_cluster.address import refuse_old_ray
 
 _BACK_OFF = BackOff(0.5, 15.0)
@@ -86,8 +89,11 @@ class RayBackend:
         self._directory, self._time_scale, self._fence_seconds = directory, time_scale, fence_seconds
         self._address, self._namespace, self._node_directory = address, namespace, node_directory
         self._parts = LogParts(directory / "log-parts")
-        self._dispatch = Dispatch(report=self._say, move_log=self._move_log, do=self._do)
+        self._dispatch = Dispatch(
+            report=self._say, move_log=self._move_log, do=self._do, meet=self._meet, with_files=self._with_files
+        )
         self._links = self._dispatch.links
+        self._packages = WorkPackages(directory / "packages")
         self._problems: dict[str, str] = {}
         self._bridge: BridgeProcess | None = None
         self._report: Callable[[BackendReport], None] | None = None
@@ -210,12 +216,16 @@ class RayBackend:
                 _LOG.warning("node %s is gone; its jobs are given up in %g s", name, self._fence_seconds)
                 link.gone_since, link.why, changed = time.monotonic(), "it is gone from Ray", True
                 link.connected = False
+                self._dispatch.break_gangs_of(link)
                 if link.task is not None:
                     link.task.cancel()
                 self._do(self._give_up(link))
         for node in there.nodes:
             link = self._links.setdefault(node.name, NodeLink(node.name))
-            link.gone_since = None
+            link.gone_since, link.address = None, node.address
+            if link.leaving != node.leaving:
+                link.leaving, changed = node.leaving, True
+                _LOG.warning("node %s: %s", node.name, node.leaving or "it stays")
             link.checkpoints = self._directory / "checkpoints" if node.shares else None
             if link.task is None or link.task.done():
                 link.heard = False
@@ -242,6 +252,7 @@ class RayBackend:
             case Connected():
                 link.status, link.connected = report.status, True
                 self._dispatch.saw(report.status.runs)
+                self._dispatch.break_torn_gangs()
                 link.heard = True
                 if self._connected:
                     self._tell_all()
@@ -258,10 +269,10 @@ class RayBackend:
                 link.status = replace(link.status, accelerators=report.accelerators)
                 self._say(AcceleratorsChanged(self._dispatch.accelerators()))
             case _:
-                link.take_in(report)
-                self._say(report)
-                if isinstance(report, RunEnded):
-                    self._dispatch.release(report)
+                for said in self._dispatch.take_in(link, report):
+                    self._say(said)
+                    if isinstance(said, RunEnded):
+                        self._dispatch.release(said)
 
     async def _give_up(self, link: NodeLink) -> None:
         """Wait until nothing of a node that is gone can run any more; then its runs are lost."""
@@ -269,9 +280,11 @@ class RayBackend:
         await asyncio.sleep(self._fence_seconds)
         if link.gone_since is None or link.gone_since != since:
             return
-        for end in link.lost(time.time()):
-            self._say(end)
-            self._dispatch.release(end)
+        for lost in link.lost(time.time()):
+            for end in self._dispatch.take_in(link, lost):
+                self._say(end)
+                if isinstance(end, RunEnded):
+                    self._dispatch.release(end)
         self._dispatch.drop_if_done(link)
         self._remember()
 
@@ -293,7 +306,17 @@ class RayBackend:
     async def give(self, command: RunCommand) -> CommandAnswer:
         """Give a command to the node that it is about."""
         self._refuse_if_away()
-        return await self._dispatch.give(command)
+        answer = await self._dispatch.give(command)
+        if isinstance(command, RetireJob):
+            self._do(self._drop_packages(command.job))
+        return answer
+
+    async def _drop_packages(self, job: str) -> None:
+        """A job never comes back: neither its package nor what nodes have unpacked is needed."""
+        await asyncio.to_thread(self._packages.drop, job)
+        for name in [name for name, link in self._links.items() if link.connected]:
+            with suppress(BridgeGoneError):
+                await self._asked("drop-package", node=name, job=job)
 
     # Looking
 
@@ -301,12 +324,14 @@ class RayBackend:
         """Ask all agents how things stand; of those that cannot be reached, it is as they last said."""
         self._refuse_if_away()
         links = [link for link in self._links.values() if link.connected and link.backend is not None]
+        before = [link.changes for link in links]
         answers = await asyncio.gather(
             *(link.backend.status() for link in links if link.backend is not None), return_exceptions=True
         )
-        for link, answer in zip(links, answers, strict=True):
+        for link, answer, changes in zip(links, answers, before, strict=True):
             if isinstance(answer, BackendStatus):
-                link.status = answer
+                if link.changes == changes:  # otherwise it may be older than what was noted meanwhile
+                    link.status = answer
             elif not isinstance(answer, BackendGoneError):
                 raise answer
         return self._merged()
@@ -318,6 +343,8 @@ class RayBackend:
             return
         try:
             said = bridge.check(program)
+            if said and None not in said.values() and can_be_sent(program):
+                said = bridge.check(without_files(program))
         except BridgeGoneError:
             return
         wrong = [why for why in said.values() if why is not None]
@@ -344,6 +371,25 @@ class RayBackend:
 
         self._parts.move(job, rank, node, size_at)
 
+    async def _meet(self, node: str) -> tuple[int, int]:
+        """Two free ports of a node."""
+        try:
+            first, second = await self._asked("ports", node=node)
+        except BridgeGoneError as error:
+            raise BackendGoneError(str(error)) from None
+        return int(first), int(second)
+
+    async def _with_files(self, node: str, part: StartRun) -> StartRun:
+        """A run in its work directory as the node has it, to which it is sent where it is here alone."""
+        if not await asyncio.to_thread(can_be_sent, part.program):
+            return part
+        return await self._packages.sent(part, node, self._asked)
+
+    async def _asked(self, question: str, **fields: Any) -> Any:
+        if self._bridge is None:
+            raise BridgeGoneError("Ray cannot be reached")
+        return await self._bridge.ask(question, **fields)
+
     async def shut_down(self) -> None:
         """Let the agents and their actors end."""
         self._closed = True
@@ -365,7 +411,7 @@ class RayBackend:
 
     def _merged(self) -> BackendStatus:
         links = list(self._links.values())
-        runs = [self._dispatch.numbering.run(link.name, run) for link in links for run in link.status.runs]
+        runs = self._dispatch.runs()
         said = dict.fromkeys(caveat for link in links for caveat in link.status.caveats)
         apart = sorted(link.name for link in links if link.checkpoints is None and link.gone_since is None)
         if apart:
@@ -373,6 +419,7 @@ class RayBackend:
                 f"{self._directory} is not found at this path by the nodes {', '.join(apart)}: a job that names no "
                 "directory for its checkpoints begins anew when it moves there"
             ] = None
+        leaving = [f"node {link.name}: {link.leaving}" for link in links if link.leaving and link.gone_since is None]
         unused = [f"node {name} is not used: {why}" for name, why in sorted(self._problems.items())]
         return BackendStatus(
             instance=" ".join(f"{link.name}:{link.status.instance}" for link in links if link.gone_since is None),
@@ -382,7 +429,13 @@ class RayBackend:
             former=tuple(sorted({job for link in links for job in link.status.former})),
             last_lease=max([0, *(link.status.last_lease for link in links), *self._dispatch.newest.values()]),
             draining=bool(links) and all(link.status.draining for link in links),
-            caveats=(*said, *unused),
+            caveats=(*said, *unused, *leaving),
+            machines=tuple(
+                replace(size, node=link.name)
+                for link in links
+                if link.gone_since is None
+                for size in link.status.machines
+            ),
         )
 
 

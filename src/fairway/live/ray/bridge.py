@@ -20,7 +20,7 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -37,11 +37,13 @@ from fairway.live.backend.commands import JobProgram
 from fairway.live.local.frames import encoded, listening_socket, read_message
 from fairway.live.ray.node_agent import NodeAgent
 from fairway.live.ray_cluster.client import connect
+from fairway.live.ray_cluster.draining import draining_nodes, notice_of
 from fairway.live.ray_cluster.nodes import NODE_ID_LABEL, RayNode, living, named, refuse_no_accelerators
 
 _POLL_SECONDS = 0.5
 _DESCRIBE_SECONDS = 60.0
-_CALL_SECONDS = 30.0
+_CALL_SECONDS, _UNPACK_SECONDS = 30.0, 300.0
+_PART_BYTES = 8 * 2**20
 _PREFIX = "fairway-agent-"
 _PROGRAM = TypeAdapter(JobProgram)
 _LOG = logging.getLogger(__name__)
@@ -116,13 +118,17 @@ class Bridge:
         """Look again and again which nodes there are."""
         while True:
             try:
-                await self._look(living(await asyncio.to_thread(ray.nodes)))
+                await self._look(living(await asyncio.to_thread(ray.nodes)), await asyncio.to_thread(draining_nodes))
             except Exception:  # the head is away; what is known stays, and Ray ends this process if it stays away
                 _LOG.exception("Ray does not say which nodes there are")
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _look(self, nodes: list[RayNode]) -> None:
+    async def _look(self, nodes: list[RayNode], draining: Mapping[str, float]) -> None:
         there = {node.id: node for node in nodes}
+        noticed = False
+        for identity, one in self._nodes.items():
+            why = notice_of(draining[identity]) if identity in draining else None
+            noticed, one.told["leaving"] = noticed or one.told["leaving"] != why, why
         gone = [one for identity, one in self._nodes.items() if identity not in there]
         for one in gone:
             await self._leave(one)
@@ -134,11 +140,11 @@ class Bridge:
             name: why for name, why in self._problems.items() if name in self._names.values()
         }
         for node in nodes:
-            if node.count and node.id not in self._nodes and node.id not in self._coming:
+            if node.count and node.id not in {*self._nodes, *self._coming, *draining}:
                 self._coming[node.id] = asyncio.create_task(self._come(node))
         settled = self._settled
         self._settled = settled or not self._coming
-        if gone or before != self._problems or settled != self._settled:
+        if gone or noticed or before != self._problems or settled != self._settled:
             await self._tell()
 
     async def _come(self, node: RayNode) -> None:
@@ -184,6 +190,7 @@ class Bridge:
             "address": node.address,
             "emulate": node.emulated(said["found"]),
             "directory": said["directory"],
+            "leaving": None,
             "shares": await asyncio.wait_for(actor.sees.remote(str(self._probe), self._probe_content), _CALL_SECONDS),
         }
         one.server = await asyncio.start_unix_server(
@@ -252,7 +259,7 @@ class Bridge:
         ended = asyncio.create_task(reader.read())
         said: dict[str, Any] | None = None
         while not ended.done():
-            now = {"nodes": [one.told for one in self._nodes.values()], "problems": dict(self._problems)}
+            now = {"nodes": [dict(one.told) for one in self._nodes.values()], "problems": dict(self._problems)}
             if self._settled and now != said:
                 said = now
                 writer.write(encoded(now))
@@ -264,6 +271,32 @@ class Bridge:
     async def _start(self, node: str, emulate: str | None, time_scale: float) -> str | None:
         said: str | None = await asyncio.wait_for(self._actor(node).start.remote(emulate, time_scale), 70.0)
         return said
+
+    async def _ports(self, node: str) -> tuple[int, int]:
+        found: tuple[int, int] = await asyncio.wait_for(self._actor(node).ports.remote(), _CALL_SECONDS)
+        return found
+
+    async def _sees(self, node: str, path: str) -> bool:
+        found: bool = await asyncio.wait_for(self._actor(node).has_directory.remote(path), _CALL_SECONDS)
+        return found
+
+    async def _deliver(self, node: str, job: str, path: str, digest: str) -> str:
+        """Send a package to a node that does not have it; where its files are there."""
+        actor = self._actor(node)
+        there: str | None = await asyncio.wait_for(actor.work_directory.remote(job, digest), _CALL_SECONDS)
+        size, position = (await asyncio.to_thread(Path(path).stat)).st_size, 0
+        while there is None and position < size:
+            content = await asyncio.to_thread(_read_part, path, position)
+            last = position + len(content) >= size
+            call = actor.receive.remote(job, digest, position, content, last)
+            there = await asyncio.wait_for(call, _UNPACK_SECONDS if last else _CALL_SECONDS)
+            position += len(content)
+        if there is None:
+            raise InputError(f"the package of job '{job}' is empty")
+        return there
+
+    async def _drop_package(self, node: str, job: str) -> None:
+        await asyncio.wait_for(self._actor(node).drop_package.remote(job), _CALL_SECONDS)
 
     async def _wait(self, node: str) -> None:
         await asyncio.wait_for(self._actor(node).wait_for_end.remote(), _CALL_SECONDS)
@@ -304,11 +337,21 @@ class Bridge:
 
 _QUESTIONS: dict[str, Callable[..., Awaitable[Any]]] = {
     "start": Bridge._start,
+    "ports": Bridge._ports,
+    "sees": Bridge._sees,
+    "deliver": Bridge._deliver,
+    "drop-package": Bridge._drop_package,
     "wait": Bridge._wait,
     "log": Bridge._log,
     "check": Bridge._check,
     "end": Bridge._end,
 }
+
+
+def _read_part(path: str, position: int) -> bytes:
+    with Path(path).open("rb") as file:
+        file.seek(position)
+        return file.read(_PART_BYTES)
 
 
 async def _sent(actor: Any, number: int, reader: asyncio.StreamReader) -> None:

@@ -34,7 +34,7 @@ class BridgeGoneError(FairwayError):
 class NodeThere:
     """A node that can be used: its name, what its agent is to emulate, and where that keeps its files there.
 
-    It `shares` the controller's directory if it finds it at the same path.
+    It `shares` the controller's directory if it finds it at the same path. `leaving` is the notice that it ends soon.
     """
 
     name: str
@@ -42,6 +42,7 @@ class NodeThere:
     emulate: str | None
     directory: str
     shares: bool
+    leaving: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from fairway.live.backend.commands import JobProgram
 from fairway.live.local.frames import connected_socket
 from fairway.live.local.log_files import log_path, read_log
 from fairway.live.local.programs import refuse_what_cannot_run
+from fairway.live.ray.work_package import ReceivedPackages
 
 _MOST_BYTES = 1 << 20
 _POLL_SECONDS = 20.0
@@ -41,6 +42,7 @@ class NodeAgent:
     def __init__(self, name: str, base: str) -> None:
         self._name = name
         self._directory = Path(base).expanduser() / name
+        self._packages = ReceivedPackages(self._directory / "workdirs")
         self._open: dict[int, tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
         self._count = 0
         self._starting = asyncio.Lock()
@@ -77,6 +79,13 @@ class NodeAgent:
                 return f"the agent did not start within {_START_SECONDS:g} s"
             lines = said.decode(errors="replace").strip().splitlines()
             return None if launch.returncode == 0 else lines[-1] if lines else "the agent did not start"
+
+    async def ports(self) -> tuple[int, int]:
+        """Two ports of this node at which nothing listens."""
+        with socket.socket() as one, socket.socket() as other:
+            for probe in (one, other):
+                probe.bind(("", 0))
+            return one.getsockname()[1], other.getsockname()[1]
 
     async def wait_for_end(self) -> None:
         """Wait, but not for ever, until an agent that was told to end has let go of its directory."""
@@ -131,6 +140,22 @@ class NodeAgent:
     async def log(self, job: str, rank: int, position: int, most: int) -> dict[str, Any]:
         """A part of a log of this node."""
         return asdict(await asyncio.to_thread(read_log, log_path(self._directory, job, rank), position, most))
+
+    async def has_directory(self, path: str) -> bool:
+        """Whether a directory is on this node."""
+        return await asyncio.to_thread(Path(path).is_dir)
+
+    async def work_directory(self, job: str, digest: str) -> str | None:
+        """Where the package of a job's work directory was unpacked."""
+        return await asyncio.to_thread(self._packages.find, job, digest)
+
+    async def receive(self, job: str, digest: str, position: int, content: bytes, last: bool) -> str | None:
+        """Take in a part of such a package; where it was unpacked, with the last."""
+        return await asyncio.to_thread(self._packages.receive, job, digest, position, content, last=last)
+
+    async def drop_package(self, job: str) -> None:
+        """A job never comes back."""
+        await asyncio.to_thread(self._packages.drop, job)
 
     async def check(self, program: JobProgram) -> str | None:
         """What keeps a program from running on this node; None if nothing does."""

@@ -20,8 +20,10 @@ _NOTHING = BackendStatus("", 0, ())
 class NodeLink:
     """One node. `status` is what its agent last said, with the numbers of the node; `gone_since` when Ray lost it.
 
-    `checkpoints` is where jobs save that name no directory: one that all nodes have in common, or None for one of the
-    node. `heard` says whether its agent has answered, or has failed to. `why` says why it cannot be reached.
+    `address` is where ranks on other nodes reach it. `checkpoints` is where jobs save that name no directory: one that
+    all nodes have in common, or None for one of the node. `heard` says whether its agent has answered, or has failed
+    to. `why` says why it cannot be reached. `leaving` is Ray's notice that the node ends soon: its accelerators do not
+    count, while its runs save. `changes` counts what was noted here: an answer that was asked for before is older.
     """
 
     name: str
@@ -33,6 +35,9 @@ class NodeLink:
     gone_since: float | None = None
     checkpoints: Path | None = None
     why: str = "it has not answered yet"
+    address: str = ""
+    leaving: str | None = None
+    changes: int = 0
 
     def find(self, lease: int, job: str) -> RunStatus | None:
         """A run of this node."""
@@ -45,17 +50,20 @@ class NodeLink:
 
     def put(self, run: RunStatus, *, instead_of: tuple[int, str] | None = None) -> None:
         """Note how a run stands."""
+        self.changes += 1
         key = instead_of or (run.lease, run.job)
         kept = [one for one in self.status.runs if (one.lease, one.job) not in {key, (run.lease, run.job)}]
         self.status = replace(self.status, runs=(*kept, run), last_lease=max(self.status.last_lease, run.lease))
 
     def forget(self, lease: int, job: str) -> None:
         """A run is over and done with; its job may come back."""
+        self.changes += 1
         kept = tuple(one for one in self.status.runs if (one.lease, one.job) != (lease, job))
         self.status = replace(self.status, runs=kept, former=tuple(sorted({*self.status.former, job})))
 
     def retire(self, job: str) -> None:
         """A job never comes back."""
+        self.changes += 1
         self.status = replace(
             self.status,
             runs=tuple(one for one in self.status.runs if one.job != job),
@@ -85,14 +93,11 @@ class NodeLink:
                 self.put(replace(run, state=RunState.ENDED, outcome=report.outcome))
 
     def lost(self, now: float) -> list[RunEnded]:
-        """Give up all runs of the node, and its accelerators; returns their ends."""
-        ends = [
+        """The ends of all runs of the node, which are given up; to be taken in."""
+        return [
             RunEnded(run.lease, run.job, now, RunOutcome(
                 OutcomeKind.LOST, reason=f"node {self.name} is gone, and the job with it", steps=run.steps,
                 checkpoint_step=run.checkpoint_step, started=run.started, ended=now,
             ))
             for run in self.active()
         ]  # fmt: skip
-        for end in ends:
-            self.take_in(end)
-        return ends

@@ -1,9 +1,9 @@
-"""Runs that wait for the same job to end on another node: no job runs on two nodes at once.
+"""Runs that wait for others to end on other nodes: no job runs twice at once, and no gang starts in parts.
 
 Within a node its agent sees to that; between nodes the backend does. Such a run is accepted and waits, as one would at
-an agent; it is given to its node once the older run has ended. Should the job have come to its end there, or should the
-run be called off meanwhile, it ends without having started. A controller that comes back knows nothing of these runs,
-and asks for them again.
+an agent; it is given to its nodes once the older run of its job has ended, and whatever held workers of its gang.
+Should the job have come to its end there, or should the run be called off meanwhile, it ends without having started. A
+controller that comes back knows nothing of these runs, and asks for them again.
 """
 
 from __future__ import annotations
@@ -95,17 +95,20 @@ class WaitingRuns:
         for key in [key for key in self._runs if key[1] == job]:
             del self._runs[key]
 
-    def released(self, job: str, how: RunOutcome) -> list[StartRun]:
-        """An older run of a job has ended; returns what can be started now, the oldest lease first."""
-        waiting = sorted((run for key, run in self._runs.items() if key[1] == job and run.outcome is None),
-                         key=lambda run: run.command.lease)  # fmt: skip
+    def ended(self, job: str, how: RunOutcome) -> None:
+        """An older run of a job has ended; should the job be over, or have to wait, nothing of it starts."""
         if how.kind in _CALLS_OFF:
-            for run in waiting:
+            for run in [run for key, run in self._runs.items() if key[1] == job and run.outcome is None]:
                 self._conclude(run, "its job ended before it had started")
-            return []
-        for run in waiting[:1]:
-            del self._runs[run.command.lease, job]
-        return [run.command for run in waiting[:1]]
+
+    def ready(self, blocked: Callable[[StartRun], bool]) -> list[StartRun]:
+        """What can be started now, since nothing is left that it waited for: of each job, the oldest lease."""
+        waiting = sorted((run for run in self._runs.values() if run.outcome is None), key=lambda run: run.command.lease)
+        oldest = {run.command.job: run.command for run in reversed(waiting)}
+        found = [command for command in oldest.values() if not blocked(command)]
+        for command in found:
+            del self._runs[command.lease, command.job]
+        return sorted(found, key=lambda command: command.lease)
 
     def _conclude(self, run: WaitingRun, reason: str) -> None:
         run.outcome = RunOutcome(OutcomeKind.STOPPED, reason=reason, ended=time.time())

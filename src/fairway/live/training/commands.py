@@ -181,13 +181,14 @@ def pace(scheduler: LiveScheduler, grant: Grant, job: LiveJob) -> float | None:
         return None
     members = [scheduler.jobs[name].spec.job_type for name in grant.jobs if name in scheduler.jobs]
     if len(members) == 2 and table is not None and members[0] is not None and members[1] is not None:
-        together = table.pair_rates(members[0], members[1], spec.accelerators.count)
+        together = table.pair_rates(members[0], members[1], spec.workers)
         return together.get(grant.accelerator, (0.0, 0.0))[grant.jobs.index(job.id)] or None
     if spec.throughputs is not None:
         return {name.lower(): rate for name, rate in spec.throughputs.items()}.get(grant.accelerator.lower()) or None
     if table is None or spec.job_type is None:
         return None
-    return table.rates(spec.job_type, spec.accelerators.count, spread=grant.spread).get(grant.accelerator) or None
+    rate = table.rates(spec.job_type, spec.workers, spread=grant.spread).get(grant.accelerator, 0.0)
+    return rate * grant.part or None
 
 
 def close_if_over(scheduler: LiveScheduler, lease: LiveLease, ended_at: float, reason: str | None) -> None:

@@ -1,7 +1,8 @@
 """From the description of a job to the job that policies and the engine see: the one place that turns it into another.
 
 How fast the job runs is given by its `throughputs`, or by the table of profiles for its `job_type`; of a job with
-neither all accelerator types count as alike until it was measured (`beliefs`).
+neither all accelerator types count as alike until it was measured (`beliefs`). A job with a part of an accelerator has
+its own `throughputs` on that part; where only the table knows it, it is taken to run at that part of the speed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def engine_job(
     return Job(
         id=job_id,
         throughputs=throughputs,
-        scale_factor=description.accelerators.count,
+        scale_factor=description.workers,
         weight=description.weight,
         steps_left=steps_left,
         slo_seconds=slo_seconds,
@@ -56,6 +57,8 @@ def engine_job(
         memory_bytes=description.resources.memory or 0.0,
         priority=priority.value,
         preempts=priority.preempts,
+        part=description.accelerators.part,
+        nodes=description.num_nodes,
     )
 
 
@@ -78,13 +81,8 @@ def described_rates(
         types = request.among(cluster.types)
     except InputError as error:
         raise InputError(f"resources.accelerators: {error}") from None
-    nodes = cluster.workers_per_node
-    count, most = request.count, max((nodes.get(name, cluster.workers[name]) for name in types), default=0)
-    if count > most:
-        where = "a node of this cluster" if any(name in nodes for name in types) else "this cluster"
-        raise InputError(
-            f"resources.accelerators: {count} workers of one type asked for, but {where} has at most {most}"
-        )
+    count = description.workers
+    _refuse_too_large(description, cluster, types)
     types = _types_with_room(description, cluster, types)
     given = description.throughputs
     if given is not None:
@@ -95,7 +93,7 @@ def described_rates(
             known = table.rates(description.job_type, count)
         except InputError as error:
             raise InputError(f"job_type: {error}") from None
-        rates = {name: known.get(name, 0.0) for name in types}
+        rates = {name: known.get(name, 0.0) * request.part for name in types}
     else:
         rates = dict.fromkeys(types, _UNKNOWN_RATE)
     if not any(rates.values()):
@@ -104,9 +102,30 @@ def described_rates(
     return rates
 
 
+def _refuse_too_large(description: JobDescription, cluster: Cluster, types: Sequence[str]) -> None:
+    """Refuse a gang that no type has enough workers for, on so many nodes as it may span."""
+    count, nodes = description.workers, description.num_nodes
+    if any(count <= cluster.workers[name] and cluster.holds_within(name, count, nodes) for name in types):
+        return
+    most = max((cluster.workers[name] for name in types), default=0)
+    where, what_to_do = "this cluster", ""
+    if count <= most:
+        most = max(cluster.largest_node(name) for name in types)
+        where = "a node of this cluster"
+        what_to_do = f"; let it span more nodes, as by 'num_nodes: {-(-count // most)}'" if nodes == 1 else ""
+        if nodes > 1:
+            raise InputError(
+                f"num_nodes: {nodes} nodes with {count // nodes} workers of one type each asked for, but {where} has "
+                f"at most {most}"
+            )
+    raise InputError(
+        f"resources.accelerators: {count} workers of one type asked for, but {where} has at most {most}{what_to_do}"
+    )
+
+
 def _types_with_room(description: JobDescription, cluster: Cluster, types: Sequence[str]) -> tuple[str, ...]:
     """The types whose machines have the CPUs and the memory that a job asks for; refuses one that none has."""
-    asked, count = description.resources, description.accelerators.count
+    asked, count = description.resources, description.workers
     roomy = tuple(name for name in types if cluster.has_room(name, count, asked.cpus or 0.0, asked.memory or 0.0))
     if not roomy:
         names = [name for name in ("cpus", "memory") if getattr(asked, name) is not None]

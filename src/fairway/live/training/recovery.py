@@ -183,8 +183,9 @@ def _resume_lease(
 ) -> list[LeaseResumed]:
     """Hold a lease of before. The engine takes it in unless it is to end, by itself, since it may be refused."""
     grant = Grant(
-        record.number, record.jobs, record.accelerator, record.workers, record.until, record.restart, record.spread
-    )
+        record.number, record.jobs, record.accelerator, record.workers, record.until, record.restart, record.spread,
+        record.part,
+    )  # fmt: skip
     lease = LiveLease(grant, revoked=record.revoked_at is not None)
     for job in record.jobs:
         runs = record.held and states.get(job) in HOLDING
@@ -196,7 +197,7 @@ def _resume_lease(
     wanted = tuple(job for job in record.jobs if job in scheduler.jobs)
     if lease.revoked or not wanted:
         return []
-    event = LeaseResumed(record.number, wanted, record.accelerator, record.workers, record.spread)
+    event = LeaseResumed(record.number, wanted, record.accelerator, record.workers, record.spread, record.part)
     try:
         scheduler.take_in(event, at=now, journal=False)
     except TransitionError as error:  # it cannot stay as it is, but its jobs can save and stop

@@ -12,14 +12,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from pydantic import TypeAdapter
 from sqlalchemy import Connection
 
 from fairway.allocate.policy import Policy
 from fairway.allocate.registry import policy_of
-from fairway.cluster import Cluster
 from fairway.engine.training.engine import EngineOptions, TrainingEngine
 from fairway.engine.training.messages import Event, JobArrived, ReservationCancelled, Reserved
 from fairway.errors import InputError
@@ -44,8 +41,8 @@ from fairway.live.training.statistics import Statistics
 from fairway.profiles import ThroughputTable
 from fairway.store import Store, counters
 from fairway.store.dependencies import jobs_ended, names_others, needs_of
+from fairway.store.engine_start import EngineStart
 from fairway.store.journal import last_sequence, record_start, trim_decisions, trim_journal
-from fairway.store.messages import event_document
 from fairway.store.queries import jobs_since, jobs_taken_back, snapshot
 from fairway.store.reservations import open_reservations
 from fairway.store.standing import load_standing
@@ -63,8 +60,6 @@ _LOOK_EVERY_SECONDS = 1.0
 """Looking for jobs that were taken back means to look at all that changed lately, which may be thousands."""
 
 _FEWEST_DECISIONS = 10
-
-_PLAIN_CLUSTER = TypeAdapter(Cluster)
 
 
 def _itself(policy: Policy) -> Policy:
@@ -118,6 +113,7 @@ class Session:
             settings.entities,
             settings.seed,
             max(held.last_lease, last_lease),
+            settings.packing,
         )
         self.scheduler = LiveScheduler(
             TrainingEngine(self.cluster, policy, options, partners=around.table),
@@ -137,7 +133,10 @@ class Session:
         self.reader = Reader(self.scheduler, self.cluster, acceptance)
         standing = store.read(load_standing)
         now, events = resume(self.scheduler, self.reader, held, standings_of(standing), arrivals_of(standing), needs)
-        self.scheduler.change(record_start, "training", self._start_document(options, now, events), at=clock.today())
+        start = EngineStart(
+            self.cluster, settings.policy, options, around.table.source, tuple((now, event) for event in events)
+        )
+        self.scheduler.change(record_start, "training", start.document(), at=clock.today())
         for record in held.jobs:
             if record.cancel_requested_at is not None:
                 self.scheduler.cancel(record.id)
@@ -260,23 +259,6 @@ class Session:
             reports.refused(self.scheduler, command, code, why)
         elif not isinstance(command, ForgetRun | RetireJob):
             _LOG.warning("%s: %s", command, why)
-
-    def _start_document(self, options: EngineOptions, now: float, events: Sequence[Event]) -> dict[str, Any]:
-        """All that an engine is made from, so that it can be made again, and the events that brought it to now."""
-        return {
-            "cluster": _PLAIN_CLUSTER.dump_python(self.cluster, mode="json"),
-            "policy": self._around.settings.policy,
-            "options": {
-                "round_seconds": options.round_seconds,
-                "restart_seconds": options.restart_seconds,
-                "seed": options.seed,
-                "last_lease": options.last_lease,
-                "entities": {name: {"weight": one.weight, "policy": one.policy, "parent": one.parent}
-                             for name, one in options.entities.items()},
-            },
-            "profiles": self._around.table.source,
-            "resumption": [event_document(now, event) for event in events],
-        }  # fmt: skip
 
 
 def write_all(connection: Connection, epoch: int, changes: Sequence[Change]) -> frozenset[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fairway.allocate.packing.packer import Rule
 from fairway.allocate.registry import policy_of
 from fairway.errors import InputError
 from fairway.jobs import Entity
@@ -32,7 +33,7 @@ class ControllerSettings:
     name. `journal_entries` is how many entries of the journal
     are kept at least, `log_bytes` how much of what each process of a job prints. `cpus` and `memory_bytes` are what
     jobs have on each machine, instead of what is found there. `device_memory` has, by type, the bytes of accelerators
-    that do not say how much memory they have.
+    that do not say how much memory they have. `packing` is the rule by which parts of accelerators are given.
     """
 
     directory: Path
@@ -55,6 +56,7 @@ class ControllerSettings:
     cpus: float | None = None
     memory_bytes: int | None = None
     device_memory: Mapping[str, int] = field(default_factory=dict)
+    packing: Rule = "fgd"
 
     def __post_init__(self) -> None:
         policy_of(self.policy)

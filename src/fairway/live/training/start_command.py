@@ -60,4 +60,5 @@ def start_of(
         attempt=attempt,
         until=grant.until,
         steps_per_second=steps_per_second,
+        share=grant.part,
     )

@@ -33,7 +33,8 @@ class RequestOutcome(IntEnum):
 class WorkflowFacts:
     """A workflow as the numbers know it: no request can be done sooner than its lower bound, and should be by its SLO.
 
-    Both are in seconds; `stages` are the names of its stages, `entries` those that take the request itself.
+    Both are in seconds; `stages` are the names of its stages, `entries` those that take the request itself, `edges` the
+    pairs of stages of which the second takes what the first gives.
     """
 
     name: str
@@ -41,6 +42,7 @@ class WorkflowFacts:
     slo_seconds: float
     stages: tuple[str, ...]
     entries: tuple[int, ...] = ()
+    edges: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

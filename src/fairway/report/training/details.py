@@ -69,7 +69,7 @@ def gantt_data(run: ShownRun, unit: str, most: int) -> dict[str, Any]:
         if paired
         else None,
         "jobs": [
-            [jobs.ids[k], jobs.job_types[k], jobs.entities[k], int(jobs.scale_factor[k])] for k in numbers.tolist()
+            [jobs.ids[k], jobs.job_types[k], jobs.entities[k], jobs.scale_factor[k].item()] for k in numbers.tolist()
         ],
         "colour": [
             places.get(jobs.entities[k] or "", len(teams)) if by_team else k % len(JOB_COLOURS)

@@ -39,7 +39,8 @@ class JobColumns(Tabular):
     `isolated_seconds` is the time that the work done takes on an equal share of the cluster, with as many jobs present
     as there were at each moment (C_m of finish-time fairness); `counted` marks the jobs that the averages are over.
     `run_seconds` is how long each held workers, and `held_seconds` has a row of accelerator seconds for each job, by
-    the `types` of the cluster, where two jobs that share count half each; None where that was not written down.
+    the `types` of the cluster, where two jobs that share count half each; None where that was not written down. Where
+    jobs have parts of workers, `scale_factor` counts them as such.
     """
 
     ids: tuple[str, ...]
@@ -48,7 +49,7 @@ class JobColumns(Tabular):
     arrival: FloatArray
     start: FloatArray
     finish: FloatArray
-    scale_factor: IntArray
+    scale_factor: IntArray | FloatArray
     weight: FloatArray
     isolated_seconds: FloatArray
     deadline: FloatArray
@@ -122,7 +123,7 @@ class Timeline:
     time: FloatArray
     waiting: IntArray
     running: IntArray
-    busy: IntArray
+    busy: IntArray | FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -188,6 +188,8 @@ def _holdings(record: TrainingRecord) -> tuple[IntArray, FloatArray, FloatArray,
     """Job, start, end and number of workers of all leases; each job of a pair holds half of their workers."""
     leases = record.leases
     amount = np.diff(leases.offset).astype(np.float64)
+    if np.issubdtype(record.jobs.scale_factor.dtype, np.floating):  # parts of workers
+        amount = record.jobs.scale_factor[leases.job].astype(np.float64)
     paired = leases.partner >= 0
     amount[paired] /= 2
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from http import HTTPStatus
 from typing import Any
 
@@ -40,10 +41,18 @@ _CODES = {404: "no-such-route", 405: "no-such-method"}
 class ProblemError(FairwayError):
     """A request that is refused for a reason of the service's own."""
 
-    def __init__(self, status: int, code: str, detail: str) -> None:
+    def __init__(self, status: int, code: str, detail: str, *, retry_seconds: float | None = None) -> None:
         super().__init__(detail)
         self.status = status
         self.code = code
+        self.retry_seconds = retry_seconds
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """When to try again, in whole seconds, if that is known."""
+        if self.retry_seconds is None or not math.isfinite(self.retry_seconds):
+            return {}
+        return {"Retry-After": str(max(1, math.ceil(self.retry_seconds)))}
 
 
 class Problem(BaseModel):
@@ -66,14 +75,14 @@ def answer(status: int, code: str, detail: str, headers: dict[str, str] | None =
     if status == HTTPStatus.UNAUTHORIZED:
         extra["WWW-Authenticate"] = 'Bearer realm="fairway"'
     if status in {HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS}:
-        extra["Retry-After"] = "1"
+        extra.setdefault("Retry-After", "1")
     return Response(problem.model_dump_json(), status, extra, MEDIA_TYPE)
 
 
 def answer_to(error: FairwayError) -> Response:
     """The response to an error that was raised on purpose."""
     if isinstance(error, ProblemError):
-        return answer(error.status, error.code, str(error))
+        return answer(error.status, error.code, str(error), error.headers)
     for kind, status, code in _KINDS:
         if isinstance(error, kind):
             if status >= 500:

@@ -3,6 +3,7 @@
     POST /workflows/read-document        the inputs as JSON, or the one input that is bytes as the body
     GET  /workflows                      what can be asked for
     GET  /status, /metrics
+    GET  /                               the dashboard, which logs in at POST /session
 
 The request is held here until its answer: should the worker that took it die, another one is asked. A client that goes
 away cancels its request. What the headers of a request say is in `request`.
@@ -23,12 +24,15 @@ from fairway.live.serving.clients.client_protocol import NoWorkerAnswersError, R
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.live.serving.supervise.supervisor import tallies
 from fairway.service.http.problems import ProblemError, handle_problems
+from fairway.service.inference.dashboard import dashboard_routes
 from fairway.service.inference.metrics import exposition
 from fairway.service.inference.payload import json_of, response_of
 from fairway.service.inference.request import header_parameters, request_of
 from fairway.service.inference.token import TokenRequired
 
-_STATUS = {"failed": 500, "late": 504, "hopeless": 503, "busy": 429, "unplaceable": 503}
+_STATUS = {
+    "failed": 500, "late": 504, "impossible": 422, "hopeless": 503, "shed": 503, "busy": 429, "unplaceable": 503,
+}  # fmt: skip
 _LINES = "application/x-ndjson"
 _FACTS = ("open", "waiting", "resident", "hits", "misses", "loads", "evictions", "replied")
 _PLANNER_FACTS = ("open", "waiting", "replied")
@@ -63,6 +67,7 @@ def create_inference_app(supervisor: Served, *, token: str | None = None) -> Fas
         await clients.pop().close()
 
     app = FastAPI(title=f"Fairway: {application.name}", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.include_router(dashboard_routes(token))
     if token is not None:
         app.add_middleware(TokenRequired, token=token)
     handle_problems(app)
@@ -100,6 +105,9 @@ def create_inference_app(supervisor: Served, *, token: str | None = None) -> Fas
                     "slo_seconds": one.slo_seconds,
                     "streaming": one.streaming,
                     "stages": [stage.name for stage in one.workflow.stages],
+                    "edges": [
+                        [before, stage] for stage, sources in enumerate(one.workflow.predecessors) for before in sources
+                    ],
                     "mermaid": one.workflow.mermaid(),
                 }
                 for one in application.workflows.values()
@@ -192,5 +200,6 @@ def _last_line(problem: ProblemError) -> bytes:
 
 def _problem(error: RequestFailedError | NoWorkerAnswersError) -> ProblemError:
     if isinstance(error, RequestFailedError):
-        return ProblemError(_STATUS.get(error.code, 500), error.code, str(error))
+        status = _STATUS.get(error.code, 500)
+        return ProblemError(status, error.code, str(error), retry_seconds=error.retry_seconds)
     return ProblemError(503, "no-worker-answers", str(error))

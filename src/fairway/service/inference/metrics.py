@@ -29,6 +29,9 @@ _GAUGES = {
     "waiting": ("fairway_serving_queued_tasks", "Stages that wait for a worker."),
 }
 
+_SHEDDING = {"hopeless": 0, "shed": 0}
+"""Refusals that a rise of the load brings: they are there from the start, so that an alert can be about their rate."""
+
 _SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -83,7 +86,7 @@ class _Collector:
             "fairway_serving_refusals", "Requests that were refused.", labels=["worker", "code"]
         )
         for worker, tally in self._tallies.items():
-            for code, count in tally["refused"].items():
+            for code, count in {**_SHEDDING, **tally["refused"]}.items():
                 refused.add_metric([worker, code], count)
         return refused
 

@@ -163,7 +163,7 @@ def _other_rates(scheduler: SchedulerView, spec: JobDescription | None) -> dict[
         return {}
     with suppress(InputError):
         accepted = set(spec.accelerators.among(scheduler.cluster.types))
-        known = scheduler.table.rates(spec.job_type, spec.accelerators.count)
+        known = scheduler.table.rates(spec.job_type, spec.workers)
         return {name: rate for name, rate in known.items() if name in scheduler.cluster.types and name not in accepted}
     return {}
 

@@ -229,7 +229,7 @@ def _shares(workers: Sequence[Worker], leases: Sequence[LeaseRecord], teams: dic
     for lease in leases:
         for job in lease.jobs:
             team = teams.get(job) or ""
-            held[team] = held.get(team, 0.0) + len(lease.workers) / len(lease.jobs)
+            held[team] = held.get(team, 0.0) + lease.part * len(lease.workers) / len(lease.jobs)
     shares = GaugeMetricFamily("fairway_team_share", "Part of the workers that a team holds now.", labels=("team",))
     for team, count in held.items():
         shares.add_metric((team,), count / present if present else 0.0)

@@ -22,7 +22,7 @@ router = APIRouter(tags=["tokens"])
 
 MOST_SECONDS = 1e9
 Lifetime = Annotated[float, Field(gt=0, le=MOST_SECONDS, allow_inf_nan=False)]
-TokenId = Annotated[str, Path(description="The id of a token, not the token itself.", max_length=128)]
+TokenId = Annotated[str, Path(alias="id", description="The id of a token, not the token itself.", max_length=128)]
 
 
 class TokenForm(BaseModel):
@@ -149,7 +149,7 @@ def _shown_once(secret: str, token: Token) -> Response:
 
 
 @router.post(
-    "/tokens/{token}/rotate",
+    "/tokens/{id}/rotate",
     status_code=201,
     summary="Replace a token",
     responses={201: {"model": NewToken}, **problems_for(403, 404, 408, 413, 415, 422)},
@@ -176,7 +176,7 @@ async def rotate(request: Request, service: ServiceOf, _: Admin, token: TokenId)
 
 
 @router.delete(
-    "/tokens/{token}",
+    "/tokens/{id}",
     summary="Revoke a token",
     status_code=204,
     responses={204: {"description": "It is worth nothing from now on."}, **problems_for(403, 404, 422)},

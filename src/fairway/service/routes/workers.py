@@ -50,6 +50,7 @@ class WorkerForm(BaseModel):
     utilization: float | None = Field(None, description="From 0 to 1, as the driver measures it.")
     power_watts: float | None = None
     links: list[str] = Field([], description="The workers that it reaches over NVLink.")
+    parts: dict[str, float] = Field({}, description="How much of it each job has, where jobs have parts of it.")
 
 
 class WorkersForm(BaseModel):
@@ -148,7 +149,10 @@ def _listed(service: Service, only: Sequence[tuple[str, int]] | None = None) -> 
         return all_workers(connection), open_leases(connection)
 
     workers, leases = service.store.read(both)
-    holders = {(lease.accelerator, number): lease for lease in leases if lease.held for number in lease.workers}
+    holders: dict[tuple[str, int], list[LeaseRecord]] = {}
+    for lease in leases:
+        for number in lease.workers if lease.held else ():
+            holders.setdefault((lease.accelerator, number), []).append(lease)
     devices = service.scheduler.devices()
     names = {device.device: f"{kind}/{number}" for (kind, number), device in devices.items() if not device.emulated}
     wanted = None if only is None else set(only)
@@ -156,12 +160,12 @@ def _listed(service: Service, only: Sequence[tuple[str, int]] | None = None) -> 
     for worker in workers:
         key = worker.accelerator, worker.number
         if wanted is None or key in wanted:
-            forms.append(_form(worker, holders.get(key), devices.get(key), names))
+            forms.append(_form(worker, holders.get(key, []), devices.get(key), names))
     return WorkersForm(workers=forms, emulated=service.scheduler.emulated)
 
 
 def _form(
-    worker: Worker, lease: LeaseRecord | None, device: Accelerator | None, names: Mapping[str | None, str]
+    worker: Worker, leases: Sequence[LeaseRecord], device: Accelerator | None, names: Mapping[str | None, str]
 ) -> WorkerForm:
     reading = None if device is None else device.reading
     return WorkerForm(
@@ -170,9 +174,10 @@ def _form(
         agent=worker.agent,
         device=worker.device if device is None else device.description,
         emulated=worker.emulated,
-        state=state_of(worker, held=lease is not None),
-        jobs=list(lease.jobs) if lease else [],
-        lease=lease.number if lease else None,
+        state=state_of(worker, held=bool(leases)),
+        jobs=[job for lease in leases for job in lease.jobs],
+        lease=leases[0].number if leases else None,
+        parts={job: lease.part for lease in leases if lease.part < 1 for job in lease.jobs},
         trouble=None if device is None else device.sick,
         memory_bytes=None if device is None else device.memory_bytes,
         memory_used_bytes=None if reading is None else reading.memory_used_bytes,

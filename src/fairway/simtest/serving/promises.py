@@ -113,7 +113,7 @@ def _may_fail(record: Record, asked: Asked, ended_at: float) -> bool:
             return record.most_open < len(record.requests)
         case "late":
             return asked.deadline is not None and ended_at >= asked.at + asked.deadline - 1e-9
-        case "hopeless":
+        case "hopeless" | "impossible" | "shed":
             return asked.deadline is not None
         case "failed":
             needed = _KILLED_DEATHS if all(status == _KILLED for status in statuses) else _OWN_DEATHS

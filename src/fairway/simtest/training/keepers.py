@@ -213,7 +213,7 @@ class Keeper:
                 self._exit = RunExit([], asked=wish, time=self._machine.wall())
                 return
             if wish is not None and job is not None:
-                stop.ask(wish, cooperative=lambda: self.files.is_cooperative(job.ranks))
+                stop.ask(wish, cooperative=lambda: self.files.is_cooperative(range(job.ranks)))
         if job is None:
             return
         codes = {} if job.code is None else dict.fromkeys(range(job.ranks), job.code)

@@ -34,10 +34,16 @@ def _add_reservations(connection: Connection) -> None:
     schema.reservations.create(connection)
 
 
+def _add_parts_of_workers(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE leases ADD COLUMN part DOUBLE PRECISION DEFAULT 1 NOT NULL"))
+    schema.held_parts.create(connection)
+
+
 STEPS: Mapping[int, Step] = {
     2: _add_expiry_and_use_of_tokens,
     3: _add_what_jobs_are_found_by_and_wait_for,
     4: _add_reservations,
+    5: _add_parts_of_workers,
 }
 """By version: what turns the tables of the version before into those of this one."""
 

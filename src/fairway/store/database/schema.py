@@ -24,7 +24,7 @@ from sqlalchemy import (
 from fairway.store.database.columns import Json, State, Whole, Words
 from fairway.store.states import JobState
 
-VERSION = 4
+VERSION = 5
 """Of these tables. Raise it with every change, and add the step that makes the change to `migrations`."""
 
 metadata = MetaData()
@@ -138,6 +138,7 @@ leases = Table(
     Column("revoked_at", Double),
     Column("ended_at", Double),
     Column("reason", Words),
+    Column("part", Double, nullable=False, server_default="1"),
 )
 Index("leases_open", leases.c.number, sqlite_where=leases.c.ended_at.is_(None),
       postgresql_where=leases.c.ended_at.is_(None))  # fmt: skip
@@ -159,6 +160,16 @@ held_workers = Table(
     Column("accelerator", Words, primary_key=True),
     Column("worker", Whole, primary_key=True, autoincrement=False),
     Column("lease", Whole, ForeignKey(leases.c.number), nullable=False, index=True),
+    ForeignKeyConstraint(["accelerator", "worker"], [workers.c.accelerator, workers.c.number]),
+)
+
+held_parts = Table(
+    "held_parts",
+    metadata,
+    Column("accelerator", Words, primary_key=True),
+    Column("worker", Whole, primary_key=True, autoincrement=False),
+    Column("lease", Whole, ForeignKey(leases.c.number), primary_key=True, autoincrement=False, index=True),
+    Column("part", Double, nullable=False),
     ForeignKeyConstraint(["accelerator", "worker"], [workers.c.accelerator, workers.c.number]),
 )
 

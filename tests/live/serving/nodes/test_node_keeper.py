@@ -21,6 +21,7 @@ from fairway.live.serving.nodes.node_place import address_book
 from fairway.live.serving.nodes.node_rows import NodeRows
 from fairway.live.serving.seams.state_board import SharedRows
 from fairway.live.serving.seams.transport import Message, WireError
+from fairway.place.arrays import FloatArray
 from fairway.place.state import ABSENT, NEVER
 from tests.live.serving.nodes.several import SECRET, SeveralNodes, host_of
 
@@ -79,6 +80,34 @@ def test_a_row_does_not_come_before_its_worker_can_be_reached_nor_after_its_end(
     there.leave(1, 0)
     there.take(*early[1:])
     assert _row(there, 1) == GONE
+
+
+def _lines(rows: NodeRows) -> FloatArray:
+    return SharedRows.lines_in(rows._memory, WORKERS, MODELS)
+
+
+def test_what_waits_at_a_worker_goes_along_and_ends_with_it() -> None:
+    here, there = _rows(), _rows()
+    for worker in (1, 3):
+        here.host(worker, 0)
+        _write(here, worker, 1.0, 2.0, [0])
+    there.reachable(3, 0)
+    first = here.changed()
+    assert first is not None
+    assert first[5] == b"", "where nothing waits, nothing is sent of it"
+    _lines(here)[:, 2, 1] = 4.0, 7.5, 0.2
+    _lines(here)[:, 3, 3] = 1.0, 9.5, 0.1
+    message = here.changed()
+    assert message is not None
+    assert here.changed() is None
+    there.take(*message[1:])
+    assert _lines(there)[:, 3, 3].tolist() == [1.0, 9.5, 0.1]
+    assert not _lines(there)[:, :, 1].any(), "it cannot be reached yet"
+    there.take(*first[1:])
+    assert not _lines(there).any(), "an empty queue is news, too"
+    there.take(*message[1:])
+    there.leave(3, 0)
+    assert not _lines(there).any()
 
 
 def test_a_late_death_of_a_former_life_changes_nothing_for_its_successor() -> None:
@@ -143,6 +172,8 @@ def test_in_whatever_order_things_come_no_row_is_of_a_life_that_is_over(events: 
         (np.array([-1]).tobytes(), np.array([0]).tobytes(), bytes(24), bytes(3)),
         (np.array([1]).tobytes(), np.array([0, 0]).tobytes(), bytes(24), bytes(3)),
         (np.array([1]).tobytes(), np.array([0]).tobytes(), bytes(16), bytes(3)),
+        (np.array([1]).tobytes(), np.array([0]).tobytes(), bytes(24), bytes(3), bytes(8)),
+        (np.array([1]).tobytes(), np.array([0]).tobytes(), bytes(24), bytes(3), 7),
     ],
 )
 def test_rows_that_are_none_are_refused(rows: tuple[Any, ...]) -> None:
@@ -227,6 +258,22 @@ def test_keepers_bring_rows_to_all_nodes_and_the_supervisor_marks_them(kept: Kep
     marks.leave(2)
     assert all(_row(rows, 2) == GONE for rows in kept.rows)
     assert marks.greeting([0]) == ()
+
+
+def test_keepers_bring_what_waits_at_a_worker_to_all_nodes(kept: Kept) -> None:
+    kept.lines.tell(("host", 2, 0, True), 1)
+    (kept.nodes.directories[1] / "2.port").write_text(json.dumps({"port": 77, "pid": 5, "epoch": 0}))
+    _until(lambda: (kept.lines.pump(), (1, ("listens", 2, 0, 77, 5)) in kept.heard)[1])
+    kept.places[2] = Place(host_of(1), 77, 0)
+    assert kept.lines.book(kept.places)
+    _write(kept.rows[1], 2, 4.0, 9.0, [0])
+    _lines(kept.rows[1])[:, 0, 2] = 3.0, 12.5, 0.75
+    for node in (0, 2):
+        _until(lambda node=node: _lines(kept.rows[node])[:, 0, 2].tolist() == [3.0, 12.5, 0.75])  # type: ignore[misc]
+    _lines(kept.rows[1])[:, 0, 2] = 0.0
+    _until(lambda: not any(_lines(rows).any() for rows in kept.rows))
+    KeeperMarks(kept.lines, lambda _: 0).leave(2)
+    assert all(_row(rows, 2) == GONE for rows in kept.rows)
 
 
 def test_the_supervisor_sees_what_processes_do_on_other_nodes(kept: Kept) -> None:

@@ -40,11 +40,11 @@ TARGET = "tests.live.serving.ray.application"
 class Service:
     """`fairway serve` on a cluster, in a process of its own."""
 
-    def __init__(self, cluster: RayCluster, directory: Path) -> None:
+    def __init__(self, cluster: RayCluster, directory: Path, *more: str) -> None:
         self.directory = directory
         self.port = free_port()
         command = [FAIRWAY, "serve", TARGET, "--backend", "ray", "--address", cluster.address, "--workers", "3"]
-        options = ["--no-profile", "--directory", str(directory), "--port", str(self.port)]
+        options = ["--no-profile", "--directory", str(directory), "--port", str(self.port), *more]
         self.process = subprocess.Popen(
             [*command, *options],
             cwd=ROOT,

@@ -132,9 +132,9 @@ def test_pieces_that_nobody_took_do_not_hide_the_end_of_a_worker(served: Callabl
 
 def test_deadlines_and_back_pressure(served: Callable[..., Any]) -> None:
     with served("sleeping", workers=1, most_open=3) as (_, client):
-        with pytest.raises(RequestFailedError, match="it would take") as hopeless:
+        with pytest.raises(RequestFailedError, match="it would take") as impossible:
             client.ask(seconds=0.0, deadline_seconds=0.01)
-        assert hopeless.value.code == "hopeless"
+        assert impossible.value.code == "impossible"
         with pytest.raises(InputError, match="not in the future"):
             client.ask(seconds=0.0, deadline_seconds=-1)
         outcomes: list[str] = []

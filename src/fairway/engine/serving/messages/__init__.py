@@ -21,16 +21,20 @@ from fairway.engine.serving.messages.commands import (
     Restarted,
     Run,
     Send,
+    Stop,
     Why,
 )
 from fairway.engine.serving.messages.events import (
     FAILED,
     HOPELESS,
+    IMPOSSIBLE,
     LATE,
     NONE_FAILED,
+    SHED,
     UNPLACEABLE,
     BatchArrived,
     BatchDone,
+    BatchStopped,
     Cancelled,
     Event,
     Forget,
@@ -58,10 +62,11 @@ from fairway.engine.serving.messages.events import (
 )
 
 __all__ = [
-    "FAILED", "HIT", "HOPELESS", "LATE", "MISS", "NONE_FAILED", "NO_MODEL", "PARTIAL", "UNPLACEABLE",
-    "BatchArrived", "BatchDone", "Cancelled", "Command", "Event", "Evict", "Forget", "InputsArrived", "Load",
-    "Mate", "ModelFailed", "ModelLoaded", "OutputGone", "PeerCopies", "PeerJoined", "PeerLoad", "PeerLost",
+    "FAILED", "HIT", "HOPELESS", "IMPOSSIBLE", "LATE", "MISS", "NONE_FAILED", "NO_MODEL", "PARTIAL", "SHED",
+    "UNPLACEABLE",
+    "BatchArrived", "BatchDone", "BatchStopped", "Cancelled", "Command", "Event", "Evict", "Forget", "InputsArrived",
+    "Load", "Mate", "ModelFailed", "ModelLoaded", "OutputGone", "PeerCopies", "PeerJoined", "PeerLoad", "PeerLost",
     "PeerModels", "Pin", "ProgressAsked", "ProgressTold", "PublishLoad", "PublishModels", "Refuse", "Replanned",
     "Reply", "RequestArrived", "Restarted", "Run", "Send", "SendAgain", "StageDone", "StageMoved", "StageStuck",
-    "TaskDone", "TimePassed", "Warm", "Why",
+    "Stop", "TaskDone", "TimePassed", "Warm", "Why",
 ]  # fmt: skip

@@ -42,6 +42,12 @@ class Run(NamedTuple):
     batch: BatchArrived | None = None
 
 
+class Stop(NamedTuple):
+    """Run what `Run` asked for no further; what was done of it is lost."""
+
+    run: int
+
+
 Why: TypeAlias = Literal["task", "job", "ahead"]
 """Why a model is copied: a task has its turn, a job waits for it at the engine that plans, or ahead of both."""
 
@@ -94,11 +100,16 @@ class Reply(NamedTuple):
 
 
 class Refuse(NamedTuple):
-    """Let the client know that its request is not served, and why, as one of the codes above and in a sentence."""
+    """Let the client know that its request is not served, and why, as one of the codes above and in a sentence.
+
+    Where the load is the reason, `retry_seconds` is how long what waits now will take: a request that comes then is not
+    held up by it.
+    """
 
     key: int
     reason: str
     code: str = UNPLACEABLE
+    retry_seconds: float | None = None
 
 
 class Restarted(NamedTuple):
@@ -107,4 +118,4 @@ class Restarted(NamedTuple):
     key: int
 
 
-Command: TypeAlias = Run | Load | Evict | Send | PublishLoad | PublishModels | Reply | Refuse | Restarted
+Command: TypeAlias = Run | Stop | Load | Evict | Send | PublishLoad | PublishModels | Reply | Refuse | Restarted

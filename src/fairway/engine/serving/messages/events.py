@@ -18,11 +18,14 @@ from fairway.engine.serving.flow import Flow
 from fairway.place.graph import TaskGraph
 
 UNPLACEABLE = "unplaceable"
+IMPOSSIBLE = "impossible"
 HOPELESS = "hopeless"
+SHED = "shed"
 LATE = "late"
 FAILED = "failed"
-"""Why a request is refused: no worker can run one of its tasks; it would not be done in time, as far as one can tell
-when it arrives; its time was over before a task could run; a task raised, or a model could not be loaded."""
+"""Why a request is refused: no worker can run one of its tasks; it would not be done in time even if it were alone; nor
+with what waits, as far as one can tell when it arrives; nor any more, when a task has its turn, since too much else had
+come; its time was over before a task could run; a task raised, or a model could not be loaded."""
 
 
 class RequestArrived(NamedTuple):
@@ -103,6 +106,17 @@ class BatchArrived(NamedTuple):
     configuration: Configuration
     seconds: float
     kind: Kind = "planned"
+
+    @property
+    def cause(self) -> str:
+        """The batch."""
+        return f"batch {self.number}"
+
+
+class BatchStopped(NamedTuple):
+    """From the engine that plans: another batch has the place of this one, which is run no further."""
+
+    number: int
 
     @property
     def cause(self) -> str:
@@ -316,11 +330,12 @@ class StageMoved(NamedTuple):
 
 
 class StageStuck(NamedTuple):
-    """To the ingress: a task of the request has no result, and will have none; `code` is as in `Refuse`."""
+    """To the ingress: a task of the request has no result, and will have none; all but the key is as in `Refuse`."""
 
     key: int
     reason: str
     code: str = UNPLACEABLE
+    retry_seconds: float | None = None
 
     @property
     def cause(self) -> str:
@@ -385,6 +400,7 @@ Event: TypeAlias = (
     | InputsArrived
     | BatchArrived
     | BatchDone
+    | BatchStopped
     | TaskDone
     | ModelLoaded
     | ModelFailed

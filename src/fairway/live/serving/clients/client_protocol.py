@@ -30,13 +30,16 @@ MOST_LOSSES = 10
 class RequestFailedError(FairwayError):
     """A request has no result. `code` says why, for programs.
 
-    `failed`: a stage raised or a model could not be loaded. `late`: its time was over. `hopeless`: it would have been.
-    `busy`: too many requests are under way. `unplaceable`: no worker can run one of its stages.
+    `failed`: a stage raised or a model could not be loaded. `late`: its time was over. `impossible`: it would have
+    been, however little else there is to do. `hopeless`: it would have been, with what waited when it came. `shed`: it
+    could not be in time any more when it had its turn. `busy`: too many requests are under way. `unplaceable`: no
+    worker can run one of its stages. Where the load is the reason, `retry_seconds` is how long what waited then takes.
     """
 
-    def __init__(self, code: str, reason: str) -> None:
+    def __init__(self, code: str, reason: str, retry_seconds: float | None = None) -> None:
         super().__init__(reason)
         self.code = code
+        self.retry_seconds = retry_seconds
 
 
 class NoWorkerAnswersError(FairwayError):

@@ -26,7 +26,7 @@ from fairway.errors import InputError
 from fairway.live.serving.nodes.handshake import NONCE_BYTES, Handshake
 from fairway.live.serving.nodes.tls_socket import TlsSocket
 from fairway.live.serving.seams.transport import Message, WireError
-from fairway.live.serving.sockets.channel import Channel, framed
+from fairway.live.serving.sockets.channel import CHUNK, Channel, framed
 
 _CONNECT_SECONDS = 0.5
 _BACKLOG = 1024
@@ -126,6 +126,10 @@ class GuardedChannel(Channel):
     @property
     def _wants_to_write(self) -> bool:
         return bool(self._outgoing) and getattr(self.socket, "is_agreed", True)
+
+    def _read(self) -> bytes:
+        # What TLS has read and not given out yet wakes no poll, so that it is given out all at once.
+        return self.socket.recv(CHUNK) if hasattr(self.socket, "is_agreed") else super()._read()
 
     def _encoded(self, message: Message) -> bytes:
         return framed(self._pickled(message))

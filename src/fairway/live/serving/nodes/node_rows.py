@@ -1,7 +1,8 @@
 """The rows of all workers in the memory of one node, as its keeper sees them: which it sends, and which it takes in.
 
 A node's own workers write their rows here themselves. Once in a period, if one of them has changed, all of them go to
-each other node in one message, with the life of each worker. A node takes in the rows of lives that its address book
+each other node in one message, with the life of each worker, and what waits at the workers where planners look at that
+(`place.lines`); where nothing waits, nothing is sent of it. A node takes in the rows of lives that its address book
 has, and no others: so no process sees a row before it can reach the worker, nor after it was told that the worker is
 gone, in whatever order messages come.
 """
@@ -28,13 +29,14 @@ class NodeRows:
     def __init__(self, memory: Any, budgets: FloatArray, models: int) -> None:
         self._memory, self._budgets = memory, budgets
         self._numbers, self._cached = SharedRows.arrays(memory, len(budgets), models)
+        self._lines = SharedRows.lines_in(memory, len(budgets), models)
         self._lives = np.full(len(budgets), _NOBODY)
         self._own: dict[int, int] = {}
         self._positions = self._epochs = np.zeros(0, dtype=np.int64)
         self._checked: dict[tuple[bytes, bytes], tuple[Any, Any]] = {}
         self._held: dict[bytes, bytes] = {}
         self._head: tuple[bytes, bytes] = (b"", b"")
-        self._sent: tuple[bytes, bytes] | None = None
+        self._sent: tuple[bytes, bytes, bytes] | None = None
 
     @property
     def workers(self) -> int:
@@ -50,6 +52,7 @@ class NodeRows:
         """Begin with no worker present."""
         self._numbers[_QUEUED], self._numbers[_BUSY_UNTIL], self._numbers[_FREE] = ABSENT, NEVER, self._budgets
         self._cached[:] = False
+        self._lines[:] = 0.0
 
     def host(self, worker: int, epoch: int) -> None:
         """A life of a worker begins on this node."""
@@ -84,7 +87,9 @@ class NodeRows:
         """What to tell the other nodes; None if nothing has changed since it was last asked for."""
         if not self._own:
             return None
-        now = (self._numbers[:, self._positions].tobytes(), self._cached[:, self._positions].tobytes())
+        lines = self._lines[:, :, self._positions]
+        waiting = lines.tobytes() if lines.any() else b""
+        now = (self._numbers[:, self._positions].tobytes(), self._cached[:, self._positions].tobytes(), waiting)
         if now == self._sent:
             return None
         self._sent = now
@@ -94,7 +99,7 @@ class NodeRows:
         """Another node may have missed what was sent."""
         self._sent = None
 
-    def take(self, positions: Any, epochs: Any, numbers: Any, cached: Any) -> None:
+    def take(self, positions: Any, epochs: Any, numbers: Any, cached: Any, waiting: Any = b"") -> None:
         """What another node says of the rows of its workers; raises `WireError` if no node would."""
         if (positions, epochs) not in self._checked:
             self._check(positions, epochs)
@@ -102,12 +107,16 @@ class NodeRows:
         try:
             rows = np.frombuffer(numbers, np.float64).reshape(3, -1)
             held = np.frombuffer(cached, np.bool_).reshape(len(self._cached), len(where))
+            lines = np.zeros((*self._lines.shape[:2], len(where)))
+            if waiting:
+                lines = np.frombuffer(waiting, np.float64).reshape(lines.shape)
             known = known & (rows[_QUEUED] != ABSENT)  # a worker that begins may have no row yet
         except (TypeError, ValueError) as error:
             raise WireError(f"rows that are none: {error}") from None
         if not known.all():
-            where, rows, held = where[known], rows[:, known], held[:, known]
+            where, rows, held, lines = where[known], rows[:, known], held[:, known], lines[:, :, known]
         self._numbers[:, where] = rows
+        self._lines[:, :, where] = lines
         if self._held.get(positions) != cached:
             self._cached[:, where] = held
             self._held[positions] = cached
@@ -138,3 +147,4 @@ class NodeRows:
     def _reset(self, worker: int, queued: float) -> None:
         self._numbers[:, worker] = queued, NEVER, self._budgets[worker]
         self._cached[:, worker] = False
+        self._lines[:, :, worker] = 0.0

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fairway.engine.serving.schedule import schedule_of
 from fairway.errors import InputError
 from fairway.live.ray_cluster.address import AUTO
 from fairway.live.ray_cluster.client import connect, disconnect, ray_module
@@ -64,11 +63,6 @@ class RayBackend(NodesBackend):
         """Refuse a cluster that cannot be reached, or that has too few accelerators."""
         settings = self._settings
         ServingDirectory(replace(settings, directory=settings.directory / "node-1000000")).check()  # the longest name
-        if schedule_of(settings.scheduler).rules.plans_stages:
-            raise InputError(
-                f"--scheduler: {settings.scheduler} looks at what waits at each worker, which nodes do not tell each "
-                "other yet; on Ray, take compass or another one"
-            )
         if self._settings.wire_certificate is not None and self._settings.wire_key is not None:
             tls_context(self._settings.wire_certificate, self._settings.wire_key, is_caller=False)
         found = sum(node.count for node in _nodes_at(self._settings.address))

@@ -222,7 +222,8 @@ class ClientRequests:
         pending = self._pending.get(refuse.key)
         self._forget(refuse.key, refuse.code)
         if pending is not None:
-            self._transport.send(pending.client, ("refused", pending.request.name, refuse.code, refuse.reason))
+            said = (refuse.code, refuse.reason, refuse.retry_seconds)
+            self._transport.send(pending.client, ("refused", pending.request.name, *said))
         self._values.let_go(refuse.key)
 
     def _begin(self, pending: PendingRequest, given: Value, lost: int | None = None) -> None:
@@ -247,7 +248,7 @@ class ClientRequests:
     def _come_in(self, key: int, pending: PendingRequest) -> None:
         request = pending.request
         slo = self._workflows[request.workflow].slo_seconds
-        due = math.inf if slo is None else self._now() + slo
+        due = pending.deadline if slo is None else min(self._now() + slo, pending.deadline)
         self._tell(RequestArrived(key, self._graphs[request.workflow], pending.deadline, due))
 
     def _cancel(self, key: int) -> None:

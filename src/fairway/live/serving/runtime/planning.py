@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from fairway.configure.configuration import Prices
+from fairway.configure.fleet_plan import preempts
 from fairway.configure.platform import Platform
 from fairway.engine.serving.applications import application_on
 from fairway.engine.serving.batch_rule import GraphBatches, graph_batches
 from fairway.engine.serving.desk import DeskOptions
 from fairway.engine.serving.schedule import Schedule
 from fairway.engine.serving.stage_planning import planned_graphs
+from fairway.errors import InputError
 from fairway.live.serving.application.configurations import slo_of
 from fairway.live.serving.application.definition import ServedWorkflow
 from fairway.live.serving.application.links import LOCAL_LINKS
@@ -40,6 +42,11 @@ def desk_options(
     """
     if schedule.configurator is None:
         return None
+    if preempts(schedule.configurator):
+        raise InputError(
+            f"--scheduler: {schedule.title} stops batches that run, which stages that run here cannot be; "
+            f"use {schedule.configurator.name}:no-preemption"
+        )
     worker = fleet.workers[0]
     return DeskOptions(
         TimedConfigurator(schedule.configurator, lambda seconds, *_: took(seconds), warms_up=plans),

@@ -146,13 +146,17 @@ class SharedRows(RowTable):
         """How many bytes the rows of a fleet take."""
         return cls.size_of(len(fleet), len(fleet.models))
 
+    @staticmethod
+    def lines_in(memory: Any, workers: int, models: int) -> FloatArray:
+        """What waits at the workers, by field, model and worker, in the same memory behind the rows."""
+        shape = (FIELDS, models + 1, workers)
+        return np.ndarray(shape, np.float64, memory, offset=_lines_offset(workers, models))
+
     def show_lines(self) -> None:
         """Have rows for what waits at the workers, in the shared memory behind the others."""
         if self.lines is None:
             workers, models = len(self.fleet), len(self.fleet.models)
-            shape = (FIELDS, models + 1, workers)
-            shared = np.ndarray(shape, np.float64, self._memory, offset=_lines_offset(workers, models))
-            self._use_lines(Lines(models, workers, shared))
+            self._use_lines(Lines(models, workers, self.lines_in(self._memory, workers, models)))
 
     def clear(self) -> None:
         """Begin with no worker present."""

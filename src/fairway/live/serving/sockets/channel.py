@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 import socket
+import threading
 from collections import deque
 from select import POLLIN, POLLOUT, poll
 from struct import Struct
@@ -17,9 +18,19 @@ from fairway.live.serving.seams.transport import Message, WireError
 
 _HEAD = Struct("=4sI")
 _MAGIC = b"Fwy1"
-_CHUNK = 1 << 18
+CHUNK = 1 << 18
 MOST = 1 << 30
 """Bytes in one message at most; the bytes of large values are not part of it."""
+
+
+class _Room(threading.local):
+    """Where a thread reads to: a new piece of memory of this size for each reading would take longer than reading."""
+
+    def __init__(self) -> None:
+        self.view = memoryview(bytearray(CHUNK))
+
+
+_ROOM = _Room()
 
 
 def encoded(message: Message) -> bytes:
@@ -96,14 +107,17 @@ class Channel:
             except OSError:
                 return None
         try:
-            content = self.socket.recv(_CHUNK)
+            content = self._read()
         except BlockingIOError:
             return []
         except OSError:
             return None
-        if not content:
-            return None
-        return self._taken(content)
+        return self._taken(content) if content else None
+
+    def _read(self) -> bytes:
+        """What has come; nothing at the end."""
+        room = _ROOM.view
+        return room[: self.socket.recv_into(room)].tobytes()
 
     @property
     def _wants_to_write(self) -> bool:

@@ -15,6 +15,7 @@ import select
 import signal
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -38,7 +39,7 @@ class _Heeded(NamedTuple):
     close: Callable[[], object]
 
 
-class Connections:
+class Connections(ABC):
     """All sockets of a worker; a transport adds how it listens, and how it calls another worker (`_call`)."""
 
     def __init__(self) -> None:
@@ -51,9 +52,9 @@ class Connections:
         self._pid = os.getpid()
         self._when_readable(self._wakes, partial(os.eventfd_read, self._wakes))
 
+    @abstractmethod
     def _call(self, number: int) -> Channel:
         """A new connection to another worker; raises `OSError` if that is not there."""
-        raise NotImplementedError
 
     def heed_signals(self) -> None:
         """Let a signal end a wait even if it came just before, or to another thread; for the main thread.

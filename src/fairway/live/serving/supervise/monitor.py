@@ -143,12 +143,15 @@ class Monitor:
         """Why a worker counts as lost though its process lives; None if it does not.
 
         Code that runs may let no other code of its process run, and so no sign be given, for a part of the time that it
-        may take: a load for all of it, since reading a large model often does.
+        may take: a load for all of it, since reading a large model often does. Where a worker is silent and several
+        things are under way, any of them may keep the others from going on, so none of them is named for it.
         """
         doing = [each for lane in self._lanes[worker.number] if (each := lane.read()) is not None and each.is_active]
+        is_clear = len(doing) == 1 or worker.silent <= _SIGN_SECONDS
         for each in doing:
             if now > each.until and self._is_still(worker, each):
-                self._overran[worker.number] = each.kind
+                if is_clear:
+                    self._overran[worker.number] = each.kind
                 return f"a {each.kind.name.lower()} has taken longer than {each.until - each.since:.3g} s"
         worker.stopped = worker.stopped + passed if self._pool.is_stopped(worker.number) else 0.0
         if worker.stopped > _STOPPED_SECONDS:
@@ -159,9 +162,8 @@ class Monitor:
         patience = max([_SILENT_SECONDS, *(_QUIET_SHARE[each.kind] * (each.until - each.since) for each in doing)])
         if worker.silent <= patience:
             return None
-        for each in doing:
-            if each.kind != LaneKind.LOAD:
-                self._overran[worker.number] = each.kind
+        if len(doing) == 1 and doing[0].kind != LaneKind.LOAD:
+            self._overran[worker.number] = doing[0].kind
         return f"it has given no sign for {worker.silent:.2g} s"
 
     def _is_still(self, worker: SupervisedWorker, doing: Running) -> bool:
