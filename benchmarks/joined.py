@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import mean
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -107,7 +107,10 @@ def without_slo(scheduler: str, seeds: tuple[int, ...]) -> Iterator[Result]:
     """The slow-down where there is no SLO, against `compass`, and what a decision takes."""
     for workers, rate, promised in ((5, 4.0, 2.4), *((many, 40.0, 1.1) for many in (60, 100, 140, 240))):
         ours, theirs = ([_without_slo(name, workers, rate, seed) for seed in seeds] for name in (scheduler, "compass"))
-        for kind, target in (("mean", promised), ("p50", 1.01 if workers > 5 else None)):
+        kinds: tuple[tuple[Literal["mean", "p50"], float | None], ...] = (
+            ("mean", promised), ("p50", 1.01 if workers > 5 else None),
+        )  # fmt: skip
+        for kind, target in kinds:
             reached, peer = ([each["slowdown"][kind] or 0.0 for each in runs] for runs in (ours, theirs))
             promise = None if target is None else mean(peer) / target
             yield Result(
