@@ -82,6 +82,7 @@ def test_nothing_is_compiled_and_no_compiler_is_loaded() -> None:
     assert run(code, FAIRWAY_COMPILED="jit") == "True"
 
 
+@needs_library
 def test_arrays_of_other_contents_and_orders_are_brought_into_form() -> None:
     free = np.array([4, 2, 3, 2])
     among = np.ones(4, dtype=np.bool_)
