@@ -34,11 +34,14 @@ class CompiledLoops(BuildHookInterface[Any]):
         """Compile before files are collected."""
         source = Path(self.root, "src")
         library = source / "fairway" / "compiled" / "kernels.so"
-        # What compiles must import this source, whatever else is installed.
-        environment = {**os.environ, "PYTHONPATH": str(source)}
-        done = subprocess.run(
-            [sys.executable, "-m", "fairway.compiled"], env=environment, capture_output=True, text=True, check=False
-        )
+        # What compiles must import this source: a path of the environment would not do, since where pip builds apart it
+        # takes paths out again.
+        code = f"""
+import runpy, sys
+sys.path.insert(0, {str(source)!r})
+runpy.run_module("fairway.compiled", run_name="__main__")
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         if done.returncode:
             lines = done.stderr.strip().splitlines() or ["no reason was given"]
             self.app.display_warning(f"built without compiled code, so numba is needed at run time: {lines[-1]}")

@@ -55,6 +55,8 @@ async def answered(system: System, command: Mapping[str, Any]) -> dict[str, Any]
         case {"one_client": seconds}:
             ask = getattr(system, "ask_and_wait")  # noqa: B009 - not every system has it
             return load.one_client(ask, seconds).to_dict()
+        case {"arrivals": moments, "inputs": inputs, "deadline": deadline}:
+            return {"in_time": await load.in_time(system.ask, moments, inputs, deadline)}
         case {"arrivals": moments, "inputs": inputs}:
             return (await load.arrivals(system.ask, moments, inputs)).to_dict()
         case {"counts": True}:

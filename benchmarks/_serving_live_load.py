@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+
+from fairway.live.serving.clients.client_protocol import RequestFailedError
 
 Ask = Callable[[int], Awaitable[Any]]
 """Asks for what the number says, and fails if the answer is not right."""
@@ -87,6 +90,30 @@ async def arrivals(ask: Ask, moments: Sequence[float], inputs: Sequence[int]) ->
         waiting.append(asyncio.ensure_future(one(number, due)))
     await asyncio.gather(*waiting)
     return load_of(latencies, time.perf_counter() - begin, late)
+
+
+async def in_time(ask: Ask, moments: Sequence[float], inputs: Sequence[int], deadline: float) -> float:
+    """A request at each of these moments; the part that had its answer so soon after it should have come.
+
+    One that is refused had none.
+    """
+    found = 0
+    begin = time.perf_counter()
+
+    async def one(number: int, due: float) -> None:
+        nonlocal found
+        with suppress(RequestFailedError):
+            await ask(inputs[number])
+            found += time.perf_counter() - due <= deadline
+
+    waiting = []
+    for number, moment in enumerate(moments):
+        due = begin + moment
+        if (left := due - time.perf_counter()) > 0:
+            await asyncio.sleep(left)
+        waiting.append(asyncio.ensure_future(one(number, due)))
+    await asyncio.gather(*waiting)
+    return found / len(moments)
 
 
 def load_of(latencies: Sequence[float], seconds: float, late: float = 0.0) -> Load:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fairway.cluster import Cluster
 from fairway.report.training.record import TrainingRecord
-from fairway.sim.submissions import Submission, TrainingOptions
+from fairway.sim.submissions import Progress, Submission, TrainingOptions
 from fairway.sim.training import simulate_training
 from fairway.traces.generate import generate
 from fairway.traces.generate_options import parse_generate
@@ -25,8 +25,10 @@ def jobs(text: str) -> Iterator[Submission]:
         yield Submission(job.arrival, rates.job(job.id, job.job_type, job.scale_factor, steps_left=job.total_steps))
 
 
-def run(text: str, policy: str, options: TrainingOptions, cluster: Cluster = CLUSTER) -> TrainingRecord:
-    return simulate_training(jobs(text), cluster, policy, options, table=gavel_rates())
+def run(
+    text: str, policy: str, options: TrainingOptions, cluster: Cluster = CLUSTER, *, progress: Progress | None = None
+) -> TrainingRecord:
+    return simulate_training(jobs(text), cluster, policy, options, table=gavel_rates(), progress=progress)
 
 
 def mean_hours(record: TrainingRecord) -> float:

@@ -1,7 +1,8 @@
 """How much of the load that workers could do does the scheduler `fairway` serve in time, and what is each part worth?
 
 Grounds are pipelines with a promise: the highest rate with 99 % or 90 % of all requests in time (the mean over seeds,
-each searched to 3 %), the part in time at a rate beyond that, or the mean slow-down where there is no SLO. The peer is
+each searched to 3 %), the part in time at a rate beyond that, or the slow-down where there is no SLO, with requests as
+in the table of `compass`, which is the peer there. The peer is
 the bound: what workers could do if no request ever waited. No scheduler reaches it. A row's target is what is promised,
 as a part of the bound. With `--ablation`, each part of the scheduler is taken away in turn, and the peer is the whole.
 """
@@ -11,19 +12,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import mean
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from benchmarks._report import Result, show, spread
-from fairway.report.serving.metrics import summarize_serving
+from fairway.report.serving.metrics import ServingSummary, summarize_serving
 from fairway.sim.held_rate import held_rate
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import ServingRun, ServingWorkload
 
 SEEDS = (1, 2, 3)
 
-PARTS = ("no-joining", "no-moving", "no-deadlines", "no-batching", "no-mixing", "no-homes", "late=last", "late=serve")
+PARTS = (
+    "no-joining",
+    "no-moving",
+    "no-deadlines",
+    "no-batching",
+    "no-mixing",
+    "no-homes",
+    "no-separating",
+    "late=last",
+    "late=serve",
+)
 """Options of the scheduler that take something away, or do it in another way."""
 
 
@@ -63,7 +74,6 @@ class Ground:
 
 TRAFFIC = Ground("loki-traffic", 1500, 296.0)
 BOTH = Ground("loki-both-tight", 1500, 293.0)
-EDGE = Ground("compass-edge", 1000, 5.02)
 HELD = (
     (TRAFFIC, 190.0, 215.0),
     (BOTH, 175.0, 205.0),
@@ -90,8 +100,33 @@ def measure(scheduler: str, seeds: tuple[int, ...], *, quick: bool) -> Iterator[
         f"{STALE.name}: 99% in time", "requests/s", mean(old), "fresh news", mean(fresh), mean(old) / mean(fresh), 0.9,
         spread(old),
     )  # fmt: skip
-    slow = [summarize_serving(EDGE.run(scheduler, 4.0, seed)())["slowdown"]["mean"] or 0.0 for seed in seeds]
-    yield Result("compass-edge at 4/s, no SLO: mean slow-down", "times", mean(slow), target=2.4, spread=spread(slow))
+    yield from without_slo(scheduler, seeds)
+
+
+def without_slo(scheduler: str, seeds: tuple[int, ...]) -> Iterator[Result]:
+    """The slow-down where there is no SLO, against `compass`, and what a decision takes."""
+    for workers, rate, promised in ((5, 4.0, 2.4), *((many, 40.0, 1.1) for many in (60, 100, 140, 240))):
+        ours, theirs = ([_without_slo(name, workers, rate, seed) for seed in seeds] for name in (scheduler, "compass"))
+        kinds: tuple[tuple[Literal["mean", "p50"], float | None], ...] = (
+            ("mean", promised), ("p50", 1.01 if workers > 5 else None),
+        )  # fmt: skip
+        for kind, target in kinds:
+            reached, peer = ([each["slowdown"][kind] or 0.0 for each in runs] for runs in (ours, theirs))
+            promise = None if target is None else mean(peer) / target
+            yield Result(
+                f"compass-edge, {workers} workers, {rate:g}/s, no SLO: {kind} slow-down", "times", mean(reached),
+                "compass", mean(peer), mean(peer) / mean(reached), promise, spread(reached),
+            )  # fmt: skip
+    for scenario, workers, rate, target in (("loki-traffic", 8, 150.0, 50e-6), ("compass-edge", 1000, 40.0, 200e-6)):
+        options = ServingOptions(seed=seeds[0])
+        run = ServingRun(ServingWorkload(scenario, workers=workers, requests=1500, rate=rate), scheduler, options)
+        seconds = summarize_serving(run())["decision_seconds"]["p50"] or 0.0
+        yield Result(f"{scenario}, {workers} workers: decision, median", "s", seconds, target=target)
+
+
+def _without_slo(scheduler: str, workers: int, rate: float, seed: int) -> ServingSummary:
+    workload = ServingWorkload("compass-edge", "clients", workers, 1000, rate)
+    return summarize_serving(ServingRun(workload, scheduler, ServingOptions(seed=seed))())
 
 
 def ablation(scheduler: str, seeds: tuple[int, ...], *, quick: bool) -> Iterator[Result]:
@@ -117,11 +152,17 @@ def main(
     destination: Annotated[str | None, typer.Option("--json", help="Write the results here, - for stdout.")] = None,
     scheduler: Annotated[str, typer.Option(help="The scheduler, with its options.")] = "fairway",
     seeds: Annotated[str, typer.Option(help="The seeds that a figure is the mean of.")] = "1,2,3",
+    no_slo: Annotated[
+        bool, typer.Option("--no-slo", help="Only what has no SLO, and how long decisions take.")
+    ] = False,
     parts: Annotated[bool, typer.Option("--ablation", help="Take each part of the scheduler away.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="One ground only, to see that it runs.")] = False,
 ) -> None:
     """Measure, and print a table."""
     chosen = tuple(int(seed) for seed in seeds.split(","))
+    if no_slo:
+        show("joined", without_slo(scheduler, chosen), destination)
+        return
     rows = ablation if parts else measure
     show("joined", rows(scheduler, chosen, quick=quick), destination)
 

@@ -8,6 +8,8 @@
 - `schedulers`: the same requests under Compass and under Hash.
 - `kills`: workers are killed while clients ask.
 - `planning`: what the decisions on a request's way take.
+- `in-time`: the rate at which 95 % of short pages are read by a deadline: `fairway`, `compass` and, where it is
+  installed, Ray Serve; and the part in time live against simulated.
 
 Everything runs on this machine. Ours and the peer take turns, and both are up all the time; each turn has its ratio.
 The first two need Ray Serve (pip install 'fairway[ray-serve]'), and are left out where it is not installed.
@@ -23,6 +25,7 @@ import typer
 
 from benchmarks import _serving_live_compared as compared
 from benchmarks._report import Result, show
+from benchmarks._serving_live_in_time import in_time
 from benchmarks._serving_live_kills import kill_workers
 from benchmarks._serving_live_settings import Settings, say
 
@@ -51,6 +54,7 @@ PARTS: dict[str, Callable[[Settings], Iterator[Result]]] = {
     "schedulers": compared.schedulers,
     "kills": kills,
     "planning": compared.planning,
+    "in-time": in_time,
 }
 
 

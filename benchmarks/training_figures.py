@@ -6,22 +6,27 @@ authors' own figure, recorded in the notebooks of their repository; at 2.6 multi
 as it is now does not give it, so that the rows there have other peers: what was promised, and their simulator as
 others ran it. `within` is the relative difference that we promise.
 
-Then the same jobs and policy under our engine, with and without a restart cost, and how much of the benefit of space
-sharing is left when only a fifth of the co-location rates is measured (4 accelerators of each type, jobs 100 to 349).
+Then the same jobs and policy under our engine, with and without a restart cost, with space sharing, and how much of the
+benefit of space sharing is left when only a fifth of the co-location rates is measured (4 accelerators of each type,
+jobs 100 to 349). `--only rates` makes the table of the rates that every policy sustains, and with `--figure` a page of
+it; it takes hours, so it is not part of the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from statistics import mean
+from typing import Annotated
 
 import numpy as np
+import typer
 
 from benchmarks._recorded_runs import differences
-from benchmarks._report import Options, Result
-from benchmarks._report import run as report
+from benchmarks._report import Result, show
+from benchmarks._training_rates import curves, draw, rows
 from benchmarks._training_runs import WINDOW, mean_hours, run
 from fairway.cluster import Cluster
 from fairway.sim.profiling import Profiling
@@ -58,20 +63,17 @@ ROWS = (
 )
 
 
-def measure(options: Options) -> Iterator[Result]:
-    if options.quick:
-        asked = TrainingOptions(window=(50, 80), compat="gavel")
-        yield Result("quick run", "h", mean_hours(run("rate=4.0,seed=0", "max-min-fairness", asked)))
-        return
-    yield from recorded()
+def quickly() -> Iterator[Result]:
+    asked = TrainingOptions(window=(50, 80), compat="gavel")
+    yield Result("quick run", "h", mean_hours(run("rate=4.0,seed=0", "max-min-fairness", asked)))
+
+
+def published() -> Iterator[Result]:
+    """The rows of Gavel's evaluation with the original's mechanism."""
     hours = cache(lambda jobs, policy: mean_hours(run(jobs, policy, COMPAT)))
     for row in ROWS:
         yield _compared(row, hours(row.jobs, row.policy))
     yield static()
-    yield from our_engine()
-    yield from shortest_mean()
-    yield from ignorance()
-    yield estimates()
 
 
 def recorded() -> Iterator[Result]:
@@ -133,21 +135,31 @@ def our_engine() -> Iterator[Result]:
     )
 
 
+def sharing() -> Iterator[Result]:
+    """Max-min fairness with space sharing under our engine."""
+    for jobs, bound in (("rate=5.6,seed=0", 19.0), ("rate=2.8,multi-gpu,seed=0", 27.0)):
+        yield _fair("max-min-fairness:space-sharing", jobs, bound)
+
+
 def shortest_mean() -> Iterator[Result]:
     """`min-jct` on the same jobs: the mean and the job that is worst off against an equal share."""
     for jobs, bound in (("rate=5.6,seed=0", 17.5), ("rate=2.8,multi-gpu,seed=0", 21.5)):
-        record = run(jobs, "min-jct:space-sharing", OURS)
-        counted, taken = record.jobs.counted, record.jobs.finish - record.jobs.arrival
-        yield Result(
-            f"our engine: min-jct:space-sharing, {jobs}",
-            "h",
-            mean_hours(record),
-            target=bound,
-            extra={
-                "worst_rho": float(np.nanmax((taken / record.jobs.isolated_seconds)[counted])),
-                "preemptions_per_job": float(record.jobs.preemptions[counted].mean()),
-            },
-        )
+        yield _fair("min-jct:space-sharing", jobs, bound)
+
+
+def _fair(policy: str, jobs: str, bound: float) -> Result:
+    record = run(jobs, policy, OURS)
+    counted, taken = record.jobs.counted, record.jobs.finish - record.jobs.arrival
+    return Result(
+        f"our engine: {policy}, {jobs}",
+        "h",
+        mean_hours(record),
+        target=bound,
+        extra={
+            "worst_rho": float(np.nanmax((taken / record.jobs.isolated_seconds)[counted])),
+            "preemptions_per_job": float(record.jobs.preemptions[counted].mean()),
+        },
+    )
 
 
 IGNORANCE = {
@@ -166,7 +178,7 @@ def ignorance() -> Iterator[Result]:
         yield Result(f"min-jct:space-sharing, rate=5.6,seed=0, {name}", "h", mean_hours(record))
 
 
-def estimates() -> Result:
+def estimates() -> Iterator[Result]:
     cluster, kept = Cluster({"v100": 4, "p100": 4, "k80": 4}), []
     for seed in range(3):
         jobs = f"jobs=400,rate=0.9,seed={seed}"
@@ -179,7 +191,7 @@ def estimates() -> Result:
             )
         )
         kept.append((alone - estimated) / (alone - known))
-    return Result(
+    yield Result(
         "benefit of space sharing lost by estimating 80 % of it",
         "%",
         100 * (1 - mean(kept)),
@@ -188,5 +200,47 @@ def estimates() -> Result:
     )
 
 
+PARTS: Mapping[str, Callable[[], Iterator[Result]]] = {
+    "recorded": recorded,
+    "published": published,
+    "engine": our_engine,
+    "sharing": sharing,
+    "min-jct": shortest_mean,
+    "ignorance": ignorance,
+    "estimates": estimates,
+}
+
+
+def _rates(figure: Path | None, seed: int, *, quick: bool) -> Iterator[Result]:
+    found = []
+    for curve in curves(quick=quick, seed=seed):
+        found.append(curve)
+        yield from rows(curve)
+    if figure is not None:
+        draw(found, figure)
+
+
+def main(
+    destination: Annotated[str | None, typer.Option("--json", help="Write the results here, - for stdout.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help=f"One of the parts: {', '.join(PARTS)}, rates.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Draw the rates into this HTML file.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few jobs, to see that it runs; no targets.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Other jobs, for the rates.")] = 0,
+) -> None:
+    chosen = set(only or PARTS)
+    if unknown := sorted(chosen - {*PARTS, "rates"}):
+        raise typer.BadParameter(
+            f"'{unknown[0]}' given, expected one of {', '.join(PARTS)}, rates", param_hint="--only"
+        )
+    if figure is not None and "rates" not in chosen:
+        raise typer.BadParameter("draws the rates; add --only rates", param_hint="--figure")
+    parts = [part() for name, part in PARTS.items() if name in chosen]
+    if quick:
+        parts = [quickly()] if only is None else []
+    if "rates" in chosen:
+        parts.append(_rates(figure, seed, quick=quick))
+    show("training_figures", (result for part in parts for result in part), destination)
+
+
 if __name__ == "__main__":
-    report("training_figures", measure)
+    typer.run(main)

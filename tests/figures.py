@@ -6,6 +6,7 @@ arrays, and what follows from other figures is left out. Here they get their nam
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -39,6 +40,12 @@ def _below_source(name: str) -> str:
     source, _, text = (FIXTURES / name).read_text(encoding="utf-8").partition("\n")
     assert source.startswith("# ")
     return text
+
+
+def published_hours(policy: str, jobs: str) -> dict[float, float]:
+    """Mean completion times that Gavel's authors had under a policy, by jobs per hour; `jobs` says with which gangs."""
+    rows = csv.DictReader(_below_source("gavel/published_hours.csv").splitlines())
+    return {float(row["rate"]): float(row["hours"]) for row in rows if (row["policy"], row["jobs"]) == (policy, jobs)}
 
 
 # Gavel.

@@ -41,7 +41,6 @@ class TimedPlacer:
         if isinstance(placer, Placer) and not hops:
             self.next_worker = placer.next_worker  # type: ignore[method-assign]
         self.place_batch = placer.place_batch  # type: ignore[method-assign]
-        self.place_again: Any = getattr(placer, "place_again", None)
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
         """The plan of the placer."""
@@ -65,6 +64,11 @@ class TimedPlacer:
         began = time.perf_counter()
         worker: int = self._placer.next_worker(request, stage, planned, view, now, draws, gathered=gathered)
         self._note(time.perf_counter() - began)
+        return worker
+
+    def place_again(self, request: Request, stage: int, together: int, view: View, now: float, draws: Draws) -> int:
+        """The worker that the placer chooses for tasks that wait; asked only where its rules say that tasks move."""
+        worker: int = self._placer.place_again(request, stage, together, view, now, draws)
         return worker
 
     def place_batch(self, batch: Batch, room: Room, view: View, now: float, draws: Draws) -> int:

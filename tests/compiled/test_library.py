@@ -86,11 +86,19 @@ def test_arrays_of_other_contents_and_orders_are_brought_into_form() -> None:
     free = np.array([4, 2, 3, 2])
     among = np.ones(4, dtype=np.bool_)
     assert best_fit(free, free, 1, 1, among) == 1
-    assert best_fit(free.astype(np.int32), free[::-1], np.int64(1), 1, among.astype(np.int64)) in {1, 2}
+    assert best_fit(free.astype(np.int32), free[::-1], np.int64(1), 1, among.tolist()) in {1, 2}
     assert best_fit(np.repeat(free, 2)[::2], free.copy(), 1, 1, among) == 1
     read_only = free.copy()
     read_only.flags.writeable = False
     assert best_fit(read_only, read_only, 1, 1, among) == 1
+
+
+@needs_library
+def test_numbers_are_not_cut_to_whole_ones() -> None:
+    with pytest.raises(TypeError, match="best_fit: an array of float64 given, expected one of int64"):
+        best_fit(np.array([0.5]), np.array([1]), 1, 1, np.array([True]))
+    empty = np.zeros(0)
+    assert best_fit(empty.astype(np.int64), empty.astype(np.int32), 1, 1, empty.astype(np.bool_)) == -1
 
 
 def test_what_a_loop_writes_reaches_an_array_of_another_order() -> None:

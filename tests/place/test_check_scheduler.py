@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from fairway import (
 )
 from fairway.place.check import BATCH_CHECKS, CHECKS
 from fairway.place.check_situations import CPUS, KINDS, NOW, situation_of
+from fairway.place.placers.compass import Compass
 from fairway.place.plan import Draws
 from fairway.place.registry import batch_placer_of
 from fairway.place.state import View
@@ -330,3 +331,13 @@ def test_there_are_batches_of_every_sort() -> None:
     assert fits == {"nowhere", "everywhere", "somewhere"}
     assert sources == {0, 1, 2}
     assert warm == {True, False}
+
+
+def test_a_scheduler_whose_tasks_move_has_to_say_where_to() -> None:
+    class Still(Compass):
+        @property
+        def rules(self) -> WorkerRules:
+            return replace(super().rules, moves=True)
+
+    with pytest.raises(SchedulerError, match="rules say that tasks move, but it has no method 'place_again'"):
+        check_scheduler(Still())

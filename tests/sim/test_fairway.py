@@ -12,7 +12,9 @@ from fairway.report.serving.record import RequestOutcome, ServingRecord
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import ServingRun, ServingWorkload
 
-PARTS = ("no-joining", "no-moving", "no-deadlines", "no-batching", "no-mixing", "no-homes", "centralised")
+PARTS = (
+    "no-joining", "no-moving", "no-deadlines", "no-batching", "no-mixing", "no-homes", "no-separating", "centralised",
+)  # fmt: skip
 
 
 def _run(scheduler: str, rate: float, requests: int = 300, scenario: str = "loki-traffic") -> ServingRecord:
@@ -48,6 +50,35 @@ def test_hardly_anything_is_refused_while_there_is_time() -> None:
 def test_without_an_slo_nothing_is_refused() -> None:
     record = _run("fairway", 20.0, 60, "compass-edge")
     assert (record.requests.outcome == RequestOutcome.COMPLETED).all()
+
+
+def _slow_downs(scheduler: str, workers: int, rate: float, arrivals: str = "clients") -> dict[str, float | None]:
+    workload = ServingWorkload("compass-edge", arrivals, workers, 1000, rate)
+    slow: dict[str, float | None] = summarize_serving(ServingRun(workload, scheduler, ServingOptions(seed=42))())[
+        "slowdown"
+    ]
+    return slow
+
+
+def test_without_an_slo_it_is_not_slower_than_compass() -> None:
+    ours, theirs = (_slow_downs(name, 5, 4.0, "poisson")["mean"] for name in ("fairway", "compass"))
+    assert ours is not None
+    assert theirs is not None
+    assert ours <= theirs
+
+
+def test_with_workers_to_spare_a_request_takes_hardly_longer_than_alone() -> None:
+    slow = _slow_downs("fairway", 60, 40.0)
+    assert slow["mean"] is not None
+    assert slow["p50"] is not None
+    assert slow["mean"] <= 1.10
+    assert slow["p50"] <= 1.01
+
+
+def test_a_worker_is_woken_about_as_often_as_it_looks() -> None:
+    workload = ServingWorkload("compass-edge", requests=300, rate=4.0)
+    record = ServingRun(workload, "fairway", ServingOptions(seed=2))()
+    assert record.events < 100 * 300, "a request has at most 10 messages, and a run 24 looks"
 
 
 @pytest.mark.parametrize("part", PARTS)

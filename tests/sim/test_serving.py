@@ -244,6 +244,19 @@ def test_lost_workers_lose_no_request_and_nobody_is_answered_twice(
     drained(watched)
 
 
+def test_a_request_that_its_client_has_given_up_does_not_reach_the_successor_of_a_lost_worker() -> None:
+    # Both workers are lost, and that noticed, as a request is on its way to one of them; it is asked for once more.
+    arrivals = poisson(4, 3.0, np.ones(4), 279)
+    lost_at = float(arrivals.time[1])
+    failures = (
+        Failure(0, lost_at, lost_at + 3.0),
+        Failure(1, lost_at, lost_at + 0.1),
+        Failure(0, lost_at, lost_at + 0.1),
+    )
+    record = run(EDGE.with_workers(2), arrivals, "hash", failures=failures, detection_seconds=0.0, seed=279)
+    assert (record.requests.outcome == RequestOutcome.COMPLETED).all()
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
 def test_the_same_seed_gives_the_same_run(scheduler: str) -> None:
     arrivals = from_clients(60, 4.0, 4, 1)

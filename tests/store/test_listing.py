@@ -10,7 +10,7 @@ import pytest
 from fairway.errors import InputError
 from fairway.store import Store
 from fairway.store.job_changes import change_job, record_checkpoint
-from fairway.store.listing import ASKED, PRIORITY_CLASS, listing
+from fairway.store.listing import ASKED, NODES, PRIORITY_CLASS, listing
 from fairway.store.queries import list_jobs
 from fairway.store.states import JobState
 from fairway.store.submissions import Submission, submit
@@ -24,7 +24,9 @@ def filled(store: Store) -> Store:
     with_workers(store)
     jobs = [
         Submission(
-            spec={"run": "x", "resources": {"accelerators": asked}} if asked is not None else {"run": "x"},
+            spec={"run": "x", "resources": {"accelerators": asked}}
+            if asked is not None
+            else {"run": "x", "num_nodes": 3},
             name=f'na"me · {number}',
             team=f"team-{number % 2}" if number % 3 else None,
             weight=1 / (number + 3),
@@ -58,6 +60,8 @@ def test_a_listing_is_what_is_found_row_by_row(filled: Store, asked: dict[str, o
         asks = listed.pop(ASKED)
         assert json.loads(asks or "null") == expected["spec"].get("resources", {}).get("accelerators")
         assert listed.pop(PRIORITY_CLASS) == expected["spec"].get("priority_class")
+        nodes = listed.pop(NODES)
+        assert (None if nodes is None else int(nodes)) == expected["spec"].get("num_nodes")
         for name, value in listed.items():
             exact = float(value) if isinstance(expected[name], float) else value
             assert exact == expected[name], name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from fairway.errors import InputError
 from fairway.sim.scenarios import SCENARIOS
 from fairway.sim.serving_workload import ServingWorkload
-from fairway.traces.requests import parse_requests
+from fairway.traces.requests import parse_requests, read_requests
 
 # The first rows of published traces, in the form that they are published in.
 AZURE_LLM = """TIMESTAMP,ContextTokens,GeneratedTokens
@@ -115,3 +116,16 @@ def test_what_cannot_be_read_is_one_line(text: str, columns: str | None, message
         parse_requests(text, "r.csv", columns)
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+def test_a_trace_may_be_packed_by_gzip(tmp_path: Path) -> None:
+    text = "arrival_seconds,workflow\r\n0,a\r\n1.5,b\r\n"
+    plain, packed = tmp_path / "trace.csv", tmp_path / "trace.csv.gz"
+    plain.write_bytes(text.encode())
+    packed.write_bytes(gzip.compress(text.encode()))
+    one, other = read_requests(plain), read_requests(packed)
+    assert one.arrival.tolist() == other.arrival.tolist() == [0.0, 1.5]
+    assert one.asks_for == other.asks_for
+    packed.write_bytes(packed.read_bytes()[:-12])
+    with pytest.raises(InputError, match=r"trace.csv.gz: packed by gzip, but cannot be unpacked"):
+        read_requests(packed)

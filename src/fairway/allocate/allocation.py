@@ -127,12 +127,9 @@ class Allocation:
         assert pairs is not None, "an allocation can pair jobs only where the problem has pairs"
         paired = self.second >= 0
         first, second, shares = self.first[paired], self.second[paired], self.shares[paired]
-        jobs = len(self.ids)
-        keys = pairs.first * jobs + pairs.second
-        order = np.argsort(keys)
-        found = order[np.searchsorted(keys, first * jobs + second, sorter=order)]
-        np.add.at(rates, first, np.einsum("ij,ij->i", pairs.rates[found, :, 0], shares))
-        np.add.at(rates, second, np.einsum("ij,ij->i", pairs.rates[found, :, 1], shares))
+        together = pairs.between(first, second, len(self.ids))
+        np.add.at(rates, first, np.einsum("ij,ij->i", together[:, :, 0], shares))
+        np.add.at(rates, second, np.einsum("ij,ij->i", together[:, :, 1], shares))
 
     @cached_property
     def used(self) -> FloatArray:

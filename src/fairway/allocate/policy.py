@@ -51,6 +51,14 @@ class Policy(Protocol):
         return False
 
     @property
+    def by_work(self) -> bool:
+        """Whether jobs that share are to make progress at the rates that it gives them, in whatever pairs they do.
+
+        Otherwise its very pairs are served, each for the share of time that it has.
+        """
+        return False
+
+    @property
     def efficient(self) -> bool:
         """Whether it leaves nothing over, as it claims and `check_policy` tests.
 

@@ -45,6 +45,14 @@ class Pairs:
         """Only the pairs that are marked."""
         return Pairs(self.first[keep], self.second[keep], self.rates[keep])
 
+    def between(self, first: IntArray, second: IntArray, jobs: int) -> FloatArray:
+        """The rates of some of the pairs, named by their members, the earlier one first; there are so many jobs."""
+        keys = self.first * jobs + self.second
+        order = np.argsort(keys)
+        found = order[np.searchsorted(keys, first * jobs + second, sorter=order)]
+        rates: FloatArray = self.rates[found]
+        return rates
+
     def by_kind(self, jobs: int) -> tuple[IntArray, FloatArray]:
         """The kind of each of so many jobs, here its own, and the rates of every two kinds by type."""
         table = np.zeros((jobs, jobs, self.rates.shape[1], 2))
@@ -69,6 +77,12 @@ class PairsOfKinds(Pairs):
         """The kind of each job, and the rates of every two kinds by type."""
         assert jobs == len(self._kinds)
         return self._kinds, self._table
+
+    def between(self, first: IntArray, second: IntArray, jobs: int) -> FloatArray:
+        """The rates of some of the pairs, named by their members, the earlier one first; there are so many jobs."""
+        assert jobs == len(self._kinds)
+        rates: FloatArray = self._table[self._kinds[first], self._kinds[second]]
+        return rates
 
     @cached_property
     def _members(self) -> tuple[IntArray, IntArray]:

@@ -38,17 +38,18 @@ COUNT = 24
 ROW_MAJOR_AND_ALIGNED = 0x0101
 
 _C_TYPES: dict[str, Any] = {"d": ctypes.c_double, "q": ctypes.c_int64, "?": ctypes.c_int64}
+# No name of a function or of a parameter of ours begins and ends like those that are used here.
 _CALL = """
-def {name}({parameters}):
-    answer = _Answer()
+def __call__({parameters}):
+    __answer__ = __Answer__()
     try:
-        code = _native({values}_by_reference(answer))
-    except _ArgumentError:
-        return _again(({given}))
-    if code:
-        if code > 0:
-            return _again(({given}))
-        _raise(answer)
+        __code__ = __native__({values}__by_reference__(__answer__))
+    except __ArgumentError__:
+        return __again__(({given}))
+    if __code__:
+        if __code__ > 0:
+            return __again__(({given}))
+        __raise__(__answer__)
     {made}
     return {result}
 """
@@ -90,7 +91,6 @@ class Library:
         )
         made, result = _results(returns)
         source = _CALL.format(
-            name=function.__name__,
             parameters=", ".join(parameters),
             values=values,
             given="".join(f"{name}, " for name in parameters),
@@ -98,19 +98,19 @@ class Library:
             result=("(" + ", ".join(result) + ("," if entry["is_tuple"] else "") + ")") if result else "None",
         )
         scope: dict[str, Any] = {
-            "_Answer": answer,
-            "_ArgumentError": ctypes.ArgumentError,
-            "_by_reference": ctypes.addressof,
-            "_native": native,
-            "_raise": _raise,
-            "_empty": np.empty,
-            "_take": self._take,
-            **{f"_{letter}_": dtype for letter, dtype in DTYPES.items() if letter != "?"},
-            "_b_": np.dtype(np.bool_),
+            "__Answer__": answer,
+            "__ArgumentError__": ctypes.ArgumentError,
+            "__by_reference__": ctypes.addressof,
+            "__native__": native,
+            "__raise__": _raise,
+            "__empty__": np.empty,
+            "__take__": self._take,
+            **{f"__{letter}__": dtype for letter, dtype in DTYPES.items() if letter != "?"},
+            "__b__": np.dtype(np.bool_),
         }
         exec(source, scope)
-        call: Callable[..., Any] = scope[function.__name__]
-        scope["_again"] = lambda given: _in_form(call, kinds, given, name)
+        call: Callable[..., Any] = scope["__call__"]
+        scope["__again__"] = lambda given: _in_form(call, kinds, given, name)
         functools.update_wrapper(call, function)
         return call
 
@@ -181,13 +181,14 @@ def _results(returns: list[str]) -> tuple[list[str], list[str]]:
     made, values = [], []
     for number, kind in enumerate(returns):
         if kind in _C_TYPES:
-            values.append(f"answer.r{number} != 0" if kind == "?" else f"answer.r{number}")
+            values.append(f"__answer__.r{number} != 0" if kind == "?" else f"__answer__.r{number}")
             continue
-        lengths = "".join(f"answer.r{number}_{part}, " for part in _lengths(kind))
+        lengths = "".join(f"__answer__.r{number}_{part}, " for part in _lengths(kind))
+        at = f"__answer__.r{number}"
         letter = kind[-1].replace("?", "b")
-        made.append(f"r{number} = _empty(({lengths}), _{letter}_)")
-        made.append(f"_take(answer.r{number}_owner, answer.r{number}_data, r{number}, r{number}.nbytes)")
-        values.append(f"r{number}")
+        made.append(f"__r{number}__ = __empty__(({lengths}), __{letter}__)")
+        made.append(f"__take__({at}_owner, {at}_data, __r{number}__, __r{number}__.nbytes)")
+        values.append(f"__r{number}__")
     return made, values
 
 
@@ -198,7 +199,10 @@ def _in_form(call: Callable[..., Any], kinds: list[str | list[str]], given: tupl
     def formed(kind: str, value: Any) -> Any:
         if kind in _C_TYPES:
             return float(value) if kind == "d" else int(value)
-        array = np.require(np.asarray(value), DTYPES[kind[-1]], ["C", "A", "E"])
+        wanted, before = DTYPES[kind[-1]], np.asarray(value)
+        if before.size and not np.can_cast(before.dtype, wanted, "same_kind"):
+            raise TypeError(f"{name}: an array of {before.dtype} given, expected one of {wanted}")
+        array = np.require(before, wanted, ["C", "A", "E"])
         if array.ndim != int(kind[:-1]):
             raise TypeError(f"{name}: an array of {array.ndim} dimensions given, expected {kind[:-1]}")
         if isinstance(value, np.ndarray) and value.flags.writeable and not np.shares_memory(array, value):

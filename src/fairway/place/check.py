@@ -53,6 +53,11 @@ def _checks_of(scheduler: BatchPlacer) -> tuple[Callable[[Trial], None], ...]:
         if not there and (places_ahead or verb == "place_batch"):
             name = getattr(scheduler, "name", type(scheduler).__name__)
             raise SchedulerError(f"scheduler '{name}' fails check 'answers': it has no method '{verb}'")
+    if scheduler.rules.moves and not callable(getattr(scheduler, "place_again", None)):
+        raise SchedulerError(
+            f"scheduler '{scheduler.name}' fails check 'answers': its rules say that tasks move, but it has no method "
+            "'place_again'"
+        )
     return (*CHECKS, *BATCH_CHECKS) if places_ahead else BATCH_CHECKS
 
 

@@ -20,12 +20,16 @@ from fairway.compiled import FloatTable, compiled
 from fairway.place.arrays import BoolArray, FloatArray
 from fairway.place.fleet import Fleet
 from fairway.place.graph import TaskGraph
+from fairway.place.kinds_of_worker import separated
 from fairway.place.placer import WorkerRules
 
 
 def homes_under(rules: WorkerRules, graphs: Sequence[TaskGraph], fleet: Fleet) -> BoolArray | None:
     """The homes of models under a scheduler; None if it wants none."""
-    return homes_of(graphs, fleet) if rules.settles else None
+    if not rules.settles:
+        return None
+    homes = homes_of(graphs, fleet)
+    return separated(homes, graphs, fleet) if rules.separates else homes
 
 
 def homes_of(graphs: Sequence[TaskGraph], fleet: Fleet) -> BoolArray:

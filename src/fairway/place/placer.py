@@ -29,11 +29,13 @@ class WorkerRules:
     `batches`: tasks that wait for the same stage may run together, where floor 2 finds that it pays. `overtakes`: while
     a task waits for its models, one whose models are there may run, if that makes both of them end sooner in sum.
     `patience`: a task lets others pass that come within so many times its rank, if their own rank is less by as much.
-    `settles`: models have homes (`homes`), which all workers work out beforehand. `plans_stages`: floor 2 plans a batch
+    `settles`: models have homes (`homes`), which all workers work out beforehand; if it `separates`, such that short
+    work does not wait behind long work (`kinds_of_worker`). `plans_stages`: floor 2 plans a batch
     for each stage (`stage_plan`), for which a request may wait `waits` times as long as it takes; workers then load the
     models that are at home when they start, and show each other what waits. `by_latest_start`: of the tasks that wait,
     the one that has to start soonest is next. `late`: one that cannot be in time runs `last`, is not run (`refuse`), or
     has its turn as others (`serve`). `mixes`: stages of several workflows may share a batch, if they are alike.
+    `moves`: what waits goes elsewhere if it would be done sooner there (`MovingPlacer`).
     """
 
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
@@ -45,6 +47,7 @@ class WorkerRules:
     overtakes: bool = False
     patience: float = 0.0
     settles: bool = False
+    separates: bool = False
     plans_stages: bool = False
     waits: float = 0.5
     by_latest_start: bool = False
@@ -100,4 +103,13 @@ class Placer(BatchPlacer, Protocol):
         `gathered` says that all inputs of a task that takes several are there. Without it, the answer for such a task
         must be the same wherever it is asked.
         """
+        ...
+
+
+@runtime_checkable
+class MovingPlacer(Placer, Protocol):
+    """Says where tasks go that wait already, too; asked where its rules say that tasks move."""
+
+    def place_again(self, request: Request, stage: int, together: int, view: View, now: float, draws: Draws) -> int:
+        """The worker for so many tasks of a stage that wait at `view.me`, whose own row leaves them out."""
         ...

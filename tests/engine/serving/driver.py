@@ -40,6 +40,7 @@ from fairway.engine.serving.messages import (
     Restarted,
     Run,
     Send,
+    Stop,
     TaskDone,
     TimePassed,
 )
@@ -264,7 +265,7 @@ class Cluster:
                 self.answers[key] += 1
                 self.refusals[key] = command
             case _:
-                assert isinstance(command, Evict | Restarted)
+                assert isinstance(command, Evict | Restarted | Stop)
 
     def _publish(self, source: int, row: PeerLoad | PeerModels) -> None:
         for target in (*range(len(self.fleet)), OUTSIDE):

@@ -21,7 +21,8 @@ ASKED = [
     ("post", "/workers/drain"), ("get", "/status"), ("get", "/metrics"), ("get", "/journal"), ("get", "/tokens"),
     ("post", "/tokens"), ("delete", "/tokens/{id}"), ("post", "/tokens/{id}/rotate"),
     ("get", "/reservations"), ("post", "/reservations"), ("delete", "/reservations/{reservation}"),
-    ("get", "/plan/state"),
+    ("get", "/plan/state"), ("post", "/plan"), ("get", "/history"), ("get", "/session"), ("post", "/session"),
+    ("delete", "/session"),
 ]  # fmt: skip
 _EXAMPLES = 10
 

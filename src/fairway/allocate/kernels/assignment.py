@@ -118,8 +118,10 @@ def choose_jobs(
         if w >= 0 and to[m] < 0 and rates[m, w] > 0.0 and left[w] >= scale[m]:
             _enter(m, w, -1, to, mate, left, scale)
             d = beside[m]
-            if d > m and shares and _pair(m, d, w, value, kind, table, on, beside, stay) > 0.0:
-                _enter(d, w, m, to, mate, left, scale)
+            if d > m and shares:  # two that do less together than one of them alone are parted
+                apart = max(value[m] * rates[m, w], value[d] * rates[d, w])
+                if _pair(m, d, w, value, kind, table, on, beside, stay) > apart:
+                    _enter(d, w, m, to, mate, left, scale)
     now = _total(to, mate, value, rates, kind, table, on, beside, stay)
     alt = np.zeros(jobs)
     old_to, old_mate, old_left = to.copy(), mate.copy(), left.copy()

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray, row_maxima
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.problem import Pairs, PairsOfKinds, Problem
 from fairway.compiled import FloatTable, HashArray, compiled, compiled_within
 
 Bits = TypeVar("Bits", np.uint64, HashArray)
@@ -45,6 +45,8 @@ class Classes:
     ) -> Classes:
         """Group the jobs that agree in their rates, scale factors, pairs and the given features (one value per job)."""
         jobs = np.flatnonzero(problem.can_run)
+        if space_sharing and merge and isinstance(problem.pairs, PairsOfKinds):
+            return cls._of_kinds(problem, features, jobs, problem.pairs)
         pairs = problem.shareable if space_sharing else None
         table = np.column_stack([problem.rates, problem.scale_factors, *features])[jobs]
         if pairs is None:
@@ -62,6 +64,37 @@ class Classes:
             scale_factors=problem.scale_factors[jobs[example]],
             capacity=problem.workers,
             pairs=None if pairs is None else _class_pairs(pairs, member),
+        )
+
+    @classmethod
+    def _of_kinds(
+        cls, problem: Problem, features: Sequence[FloatArray], jobs: IntArray, pairs: PairsOfKinds
+    ) -> Classes:
+        """The same where the kind of a job says with whom it shares: no two jobs need be looked at."""
+        kinds, table = pairs.by_kind(len(problem))
+        rows = np.column_stack([problem.rates, problem.scale_factors, *features, kinds])[jobs]
+        group, example = _group(rows, merge=True)
+        member = np.full(len(problem), -1, dtype=np.int64)
+        member[jobs] = group
+        counts = np.bincount(group, minlength=len(example))
+        sizes, kind = problem.scale_factors[jobs[example]], kinds[jobs[example]]
+        first, second = np.triu_indices(len(example))
+        several = (first != second) | (counts[first] > 1)  # a job does not share with itself
+        first, second = first[several], second[several]
+        rates = table[kind[first], kind[second]]
+        runs = problem.runnable[jobs[example]]
+        together = (rates > 0).all(axis=2) & runs[first] & runs[second] & (sizes[first] == sizes[second])[:, None]
+        some = together.any(axis=1)
+        shared = Pairs(first[some], second[some], np.where(together[:, :, None], rates, 0.0)[some])
+        return cls(
+            problem=problem,
+            member=member,
+            example=jobs[example],
+            counts=counts.astype(float),
+            rates=problem.rates[jobs[example]],
+            scale_factors=sizes,
+            capacity=problem.workers,
+            pairs=shared if some.any() else None,
         )
 
     def __len__(self) -> int:

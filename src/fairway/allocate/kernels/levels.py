@@ -19,9 +19,10 @@ import numpy as np
 from fairway.allocate.allocation import EXACT
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.kernels.classes import Classes
-from fairway.allocate.kernels.curves import ConvexCurve, Curve
+from fairway.allocate.kernels.curves import ConvexCurve, Curve, Multiple
 from fairway.allocate.kernels.market import Market, Raised
 from fairway.allocate.kernels.program import Program
+from fairway.allocate.kernels.simplex import raise_and_spend
 from fairway.allocate.kernels.solution import Solution
 from fairway.allocate.kernels.surplus import spend, spend_by_program
 
@@ -60,6 +61,11 @@ def raise_level(
                 shares = spend(classes, shares, curve.at(raised.level)[0], gone)
             if shares is not None:
                 return Solution(raised.level, raised.bound, shares, None, prices)
+    elif isinstance(curve, Multiple):
+        found = raise_and_spend(classes, curve.at(highest)[0], spends=not bare)
+        if found is not None:
+            level, bound = found.level * highest, found.bound * highest
+            return Solution(level, bound, found.alone, found.together, found.prices * highest)
     return _along_tangents(classes, curve, highest, bare=bare)
 
 

@@ -31,7 +31,7 @@ _GAP = 1e-7
 _KEPT = 1.0 - 1e-9
 """What a program keeps of the demands: without any room, it can be beyond a solver."""
 
-_MOST = 1e3
+MOST = 1e3
 """A job counts as if the level asked at least for its fastest rate divided by this, so that sums stay exact."""
 
 
@@ -93,5 +93,5 @@ def spend_by_program(program: Program, demand: FloatArray) -> Optimum | None:
 
 def _worth(classes: Classes, demand: FloatArray) -> FloatArray:
     """What a step of one job of each class counts; nothing where the level asks for nothing."""
-    asked = np.maximum(demand, classes.fastest / _MOST)
+    asked = np.maximum(demand, classes.fastest / MOST)
     return np.divide(1.0, asked, out=np.zeros_like(demand), where=demand > 0)

@@ -59,20 +59,24 @@ def fragments(
 
 @compiled()
 def judge(
-    nodes: IntArray, by_fragments: bool,
+    by_fragments: bool, version: IntArray, judged: IntArray,
     count: int, part: int, cpus: float, memory: float, accepted: int,
     room: IntArray, starts: IntArray, kind: IntArray, cpus_left: FloatArray, memory_left: FloatArray,
     counts: IntArray, parts: IntArray, asked_cpus: FloatArray, asked_memory: FloatArray, kinds: IntArray,
     weights: FloatArray,
+    counted: IntArray, fitting_of: IntArray, useless_of: IntArray, fragments_of: FloatArray,
     growth: FloatArray, fullness: FloatArray, best_place: IntArray,
 ) -> None:  # fmt: skip
-    """Write down what it would be to place a request on each of some nodes: how much F_n(M) grows, and how full it is.
+    """Write down what it would be to place a request on each node: how much F_n(M) grows, and how full the node is.
 
-    `best_place` is the accelerator that a request for one of them would get. Where a node cannot take it, both are
-    infinite.
+    Only nodes whose `version` is not the one that was `judged` are looked at. `best_place` is the accelerator that a
+    request for one of them would get. Where a node cannot take it, both are infinite. What does not depend on the
+    request is kept by node, of the version that was `counted`.
     """
-    fitting, useless = np.empty(len(counts), np.int64), np.empty(len(counts), np.int64)
-    for node in nodes:
+    for node in range(len(version)):
+        if judged[node] == version[node]:
+            continue
+        judged[node] = version[node]
         growth[node] = fullness[node] = _NOWHERE
         best_place[node] = -1
         reachable = accepted < 0 or (accepted >> kind[node]) & 1 == 1
@@ -86,15 +90,16 @@ def judge(
                 fits += 1
         if fits < count:
             continue
-        before = 0.0
-        if by_fragments:
-            before = fragments(
-                room, first, last, kind[node], cpus_left[node], memory_left[node],
+        fitting, useless = fitting_of[node], useless_of[node]
+        if by_fragments and counted[node] != version[node]:
+            counted[node] = version[node]
+            _count_fitting(room, first, last, parts, fitting, useless)
+            fragments_of[node] = _with_less(
+                0, 0, total, last - first, kind[node], cpus_left[node], memory_left[node], fitting, useless,
                 counts, parts, asked_cpus, asked_memory, kinds, weights,
             )  # fmt: skip
+        before = fragments_of[node] if by_fragments else 0.0
         if count == 1:
-            if by_fragments:
-                _count_fitting(room, first, last, parts, fitting, useless)
             for place in range(first, last):
                 if room[place] < part:
                     continue
@@ -151,7 +156,7 @@ def _with_less(
     useless: IntArray, counts: IntArray, parts: IntArray, asked_cpus: FloatArray, asked_memory: FloatArray,
     kinds: IntArray, weights: FloatArray,
 ) -> float:  # fmt: skip
-    """F_n(M) of a node if one of its accelerators has less room than it has now."""
+    """F_n(M) of a node if one of its accelerators has less room than it has now; as it is, if both are 0."""
     remaining = total - room + less
     if remaining == 0:
         return 0.0

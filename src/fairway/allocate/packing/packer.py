@@ -6,7 +6,7 @@ changed since the same was asked for last.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -56,12 +56,12 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What it would be to place one request on each node, as of so many changes."""
+    """What it would be to place one request on each node, as of the version of the node."""
 
+    version: IntArray
     growth: FloatArray
     fullness: FloatArray
     best_place: IntArray
-    changes: list[int] = field(default_factory=lambda: [0])
 
 
 class Packer:
@@ -77,9 +77,13 @@ class Packer:
         self._cpus, self._memory = nodes.cpus.astype(float), nodes.memory_bytes.astype(float)
         self._mix = (mix.counts, mix.parts, mix.cpus, mix.memory, mix.kinds, mix.weights)
         self.room: IntArray = np.full(int(self._starts[-1]), 1000) if room is None else room.astype(np.int64)
-        self._every = np.arange(len(self._kind))
+        size = len(self._kind)
         self._judged: dict[Request, _Judged] = {}
-        self._changed: list[int] = []
+        self._version = np.zeros(size, dtype=np.int64)
+        by_request = (size, len(mix))
+        self._counted = (
+            np.full(size, -1), np.zeros(by_request, np.int64), np.zeros(by_request, np.int64), np.zeros(size),
+        )  # fmt: skip
 
     def find(self, request: Request) -> tuple[int, ...]:
         """The accelerators that a request gets, all on one node; none if no node can take it. Nothing is changed."""
@@ -103,7 +107,7 @@ class Packer:
     def fragmented(self) -> float:
         """The accelerators whose free room is of no use to what jobs ask for, on the whole: the sum of F_n(M)."""
         total = 0.0
-        for node in self._every.tolist():
+        for node in range(len(self._kind)):
             first, last = int(self._starts[node]), int(self._starts[node + 1])
             kind, cpus, memory = int(self._kind[node]), float(self._cpus[node]), float(self._memory[node])
             total += fragments(self.room, first, last, kind, cpus, memory, *self._mix)
@@ -115,26 +119,18 @@ class Packer:
             self.room[place] += sign * request.part
         self._cpus[node] += sign * request.cpus
         self._memory[node] += sign * request.memory_bytes
-        self._changed.append(node)
+        self._version[node] += 1
 
     def _up_to_date(self, request: Request) -> _Judged:
-        judged, changes = self._judged.get(request), len(self._changed)
+        judged = self._judged.get(request)
         if judged is None:
-            size = len(self._every)
-            judged = _Judged(np.empty(size), np.empty(size), np.empty(size, dtype=np.int64))
+            size = len(self._kind)
+            judged = _Judged(np.full(size, -1), np.empty(size), np.empty(size), np.empty(size, dtype=np.int64))
             self._judged[request] = judged
-            nodes = self._every
-        elif judged.changes[0] == changes:
-            return judged
-        elif changes - judged.changes[0] >= len(self._every):
-            nodes = self._every
-        else:
-            nodes = np.array(list(dict.fromkeys(self._changed[judged.changes[0] :])), dtype=np.int64)
         judge(
-            nodes, self._by_fragments,
+            self._by_fragments, self._version, judged.version,
             request.count, request.part, request.cpus, request.memory_bytes, request.kinds,
-            self.room, self._starts, self._kind, self._cpus, self._memory, *self._mix,
+            self.room, self._starts, self._kind, self._cpus, self._memory, *self._mix, *self._counted,
             judged.growth, judged.fullness, judged.best_place,
         )  # fmt: skip
-        judged.changes[0] = changes
         return judged

@@ -33,6 +33,11 @@ class Makespan(Policy):
         """Whether nothing is left over that a job could use."""
         return not self.bare
 
+    @property
+    def by_work(self) -> bool:
+        """Whether jobs are to have its rates, whatever the pairs: a level says no more than that."""
+        return self.space_sharing and not self.agnostic
+
     def allocate(self, problem: Problem) -> Allocation:
         """Decide the shares of one problem."""
         steps = problem.needs_steps(self.name)

@@ -58,10 +58,14 @@ class ShortestJobFirst(Policy):
     def _start_by_type(self, gangs: WholeGangs, seconds: FloatArray) -> None:
         # Room only shrinks, so one pass over all (job, type) finds the same as searching the shortest again and again.
         types = seconds.shape[1]
-        for entry in np.argsort(seconds, axis=None, kind="stable").tolist():
+        left, sizes = gangs.free.tolist(), gangs.problem.scale_factors.tolist()
+        for entry in np.argsort(seconds, axis=None, kind="stable")[: np.count_nonzero(np.isfinite(seconds))].tolist():
             job, column = divmod(entry, types)
-            if job not in gangs and column in gangs.room(job):
+            if sizes[job] <= left[column] and job not in gangs:
                 gangs.give(job, column)
+                left[column] -= sizes[job]
+                if not any(left):
+                    break
 
     def _start_by_mean(self, gangs: WholeGangs, shortest: FloatArray) -> None:
         draw = random.Random(gangs.problem.seed)

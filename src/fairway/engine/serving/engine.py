@@ -28,7 +28,7 @@ import numpy as np
 from fairway.engine.protocol import InvariantError, Story, TransitionError
 from fairway.engine.serving.batch_rule import GraphBatches
 from fairway.engine.serving.desk import Desk, DeskOptions
-from fairway.engine.serving.forwarding import Forwarding, Returned, Shares
+from fairway.engine.serving.forwarding import Returned, Shares
 from fairway.engine.serving.ingress import Ingress
 from fairway.engine.serving.invariants import desk_contradiction, worker_contradiction
 from fairway.engine.serving.messages import (
@@ -64,6 +64,7 @@ from fairway.engine.serving.messages import (
     TimePassed,
     Warm,
 )
+from fairway.engine.serving.sharing import Sharing
 from fairway.engine.serving.stage_facts import StageFacts
 from fairway.engine.serving.tasks_here import KEPT_REQUESTS
 from fairway.made import made
@@ -75,11 +76,6 @@ from fairway.place.state import StateTable
 
 STORY_EVENTS = 256
 """Of how many of the last events a story is told: more of them would not stay in the processor's caches."""
-
-
-_LOOKS = 24
-_LEAST_LOOK_SECONDS = 1e-3
-"""While a batch runs, a worker looks so often whether what waits would be done sooner elsewhere; not all the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,7 @@ class ServingEngineOptions:
     story: Story[Event] = field(default_factory=lambda: Story(STORY_EVENTS))
 
 
-class ServingEngine(Forwarding):
+class ServingEngine(Sharing):
     """Events in, commands out. `handle` is all that a driver needs; the rest can be looked at.
 
     The driver says when the time `due` has come.
@@ -128,8 +124,6 @@ class ServingEngine(Forwarding):
         "_begins_at_once",
         "_due_otherwise",
         "_lines",
-        "_looks_at",
-        "_moves",
         "_past",
         "_publishes",
         "_remember",
@@ -178,9 +172,8 @@ class ServingEngine(Forwarding):
             self.desk = Desk(desk, placer, draws, epoch=options.epoch, initial_copies=initial_copies)
         self.here.is_wary = options.epoch > 0
         self._publishes = options.publishes
-        self._moves = placer.rules.moves and me != OUTSIDE
+        self._use_mover(placer)
         self._due_otherwise = self.due
-        self._looks_at = math.inf
         self._begins_at_once = not self._shared and self._urgent is None
         if self._urgent is not None:
             table.show_lines()
@@ -286,18 +279,11 @@ class ServingEngine(Forwarding):
             return request.key in self.ingress.open
         return ingress == OUTSIDE or self._table.is_seen(ingress)
 
-    def _look_around(self) -> None:
-        """Send what waits elsewhere if that is better by now, and do so again before long."""
-        self._place_again()
-        running = self.running
-        self._looks_at = self.now + max((0.0 if running is None else running.seconds) / _LOOKS, _LEAST_LOOK_SECONDS)
-
     def _time_passed(self, event: TimePassed) -> None:
         if self._moves and self.now >= self._looks_at:
+            self._looks_at = math.inf
             if self._ready and self.running is not None:
                 self._look_around()
-            else:
-                self._looks_at = math.inf
         if self.desk is not None:
             self.desk.time_passed(self)
         else:

@@ -224,34 +224,6 @@ class Forwarding(SideBySide):
         if target is not None:
             self.send(flow, stage, target, flow.graph.workflow.predecessors[stage], gathered=True)
 
-    def _place_again(self) -> None:
-        """Another batch has the worker: what still waits goes elsewhere, if it would be done sooner there."""
-        queue, view = self._urgent, None
-        assert queue is not None
-        for group in list(queue.ready):
-            if group.late or not group.entries:
-                continue
-            _, _, first = group.entries[0]
-            flow, stage = first.flow, first.stage
-            together = min(len(group.entries), first.facts.sizes[stage])
-            view = self._table.view(self.me, self.now, self.load)
-            row = queue.row()
-            row[:, group.row] = 0.0
-            view = view._replace(own_line=row)
-            target = self.ahead.place_again(flow.request, stage, together, view, self.now, self.draws)  # type: ignore[attr-defined]
-            if target == self.me:
-                continue
-            for _, _, task in group.entries[:together]:
-                self.queue.drop(task)
-                self.load.drop(task.seconds)
-                self._row_changed = True
-                self.here.remove(task)
-                flow = task.flow
-                if self._recovers:
-                    self.tell(flow.request.ingress, StageMoved(flow.request.key, task.stage, target, flow.attempt))
-                before = flow.graph.workflow.predecessors[task.stage]
-                self.send(flow, task.stage, target, before, gathered=True)
-
     # Outputs go on
 
     def _pass_on(self, task: Task) -> None:

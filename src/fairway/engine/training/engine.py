@@ -136,6 +136,7 @@ class TrainingEngine:
             agnostic=policy.agnostic,
             by_cost=policy.by_cost,
             whole_jobs=policy.whole_jobs,
+            pair_rates=self._pair_rates if policy.by_work else None,
             packing=self.options.packing,
         )
         self._story: Story[Event | Command] = Story()

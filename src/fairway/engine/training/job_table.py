@@ -48,14 +48,15 @@ class JobTable:
     stopped; `bound` ones would begin from zero elsewhere. Jobs of a higher `priority` come first, and before jobs that
     run if `preempts` is set. Rates are `known` (1) or guessed (0), by type. `cpus` and `memory` (bytes) are what
     it asks for of its machines, in all, and `nodes` how many of them it spans at most (0: no matter how many); since
-    `changed` it has run, or waited, without a break. Of each of its workers it asks for a `part`, in thousandths.
+    `changed` it has run, or waited, without a break. Of each of its workers it asks for a `part`, in thousandths. `due`
+    is the rate, in steps per second, that the last decision gives it, where rounds go by that (`sharing`).
     """
 
     number, scale, on, beside, charged, lease, team, kind, group, fixed, bound, priority, preempts, nodes, part = (
         _Ints() for _ in range(15)
     )
-    weight, left, done, since, rate, arrival, deadline, isolated, pooled, cpus, memory, changed = (
-        _Floats() for _ in range(12)
+    weight, left, done, since, rate, arrival, deadline, isolated, pooled, cpus, memory, changed, due = (
+        _Floats() for _ in range(13)
     )
     rates, spread, shares, owed, known = (_Floats() for _ in range(5))
 
@@ -63,7 +64,7 @@ class JobTable:
         integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "group", "fixed", "bound",
                     "priority", "preempts", "nodes", "part")  # fmt: skip
         floats = ("weight", "left", "done", "since", "rate", "arrival", "deadline", "isolated", "pooled", "cpus",
-                  "memory", "changed")  # fmt: skip
+                  "memory", "changed", "due")  # fmt: skip
         by_type = ("rates", "spread", "shares", "owed", "known")
         self.rows = np.zeros(
             64,
@@ -114,7 +115,7 @@ class JobTable:
         # In the order of the columns; one assignment is many times as fast as one for each.
         self.rows[size] = (
             self._next, scale, NONE, NONE, NONE, NONE, team, kind, group, fixed, bound, priority, preempts,
-            nodes, part, weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0, cpus, memory, time,
+            nodes, part, weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0, cpus, memory, time, 0.0,
             rates, spread, 0.0, 0.0, known,
         )  # fmt: skip
         self.ids.append(job)

@@ -40,6 +40,11 @@ class PairRates:
         self._rates = rates
         self._both = rates.min(axis=3).max(axis=2) > 0
 
+    @property
+    def table(self) -> FloatArray:
+        """The rates of every two kinds, by accelerator type and job; never changed in place."""
+        return self._rates
+
     def kind(self, job_type: str | None, scale_factor: int) -> int:
         """The number of a kind; 0 for jobs that share with no other."""
         if self._partners is None or job_type is None:

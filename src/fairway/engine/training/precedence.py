@@ -23,9 +23,10 @@ def before_all(ahead: FloatArray, some: BoolArray) -> FloatArray:
 
 def precedence(jobs: JobTable) -> FloatArray:
     """By how many seconds each job is ahead of what it is owed; 0 for all where all are of the same class."""
-    values, ranks = np.unique(jobs.priority, return_inverse=True)
-    if len(values) < 2:
+    priority = jobs.priority
+    if not len(priority) or (priority == priority[0]).all():
         return np.zeros(len(jobs))
+    values, ranks = np.unique(priority, return_inverse=True)
     ahead = ranks.astype(float)
     waits, preempts = jobs.on < 0, jobs.preempts > 0
     patient, eager = ranks[waits & ~preempts], ranks[waits & preempts]

@@ -21,8 +21,10 @@ from fairway.allocate.mechanism.rounds import account, carry_over, choose, weigh
 from fairway.allocate.packing.packer import Rule
 from fairway.engine.training.fitting import Fitting, by_claim
 from fairway.engine.training.job_table import NONE, JobTable
+from fairway.engine.training.pair_rates import PairRates
 from fairway.engine.training.precedence import before_all, precedence
 from fairway.engine.training.reservations import Kept, Reservations
+from fairway.engine.training.sharing import MOST_OWED, account_work, serve
 from fairway.engine.training.worker_pool import WorkerPool
 
 _ROUNDS_PER_TURN = 5.0
@@ -51,8 +53,9 @@ class Rounds:
 
     `agnostic` rounds do not look at how fast a job is on a type, only at whether it runs there at all; rounds `by_cost`
     let a job move to a type that gives more steps for a dollar as they do to one that is faster. Where a policy chooses
-    `whole_jobs`, no job is owed anything: those that it chose run until it chooses again. Jobs that have parts of
-    workers are put where the rule of `packing` says.
+    `whole_jobs`, no job is owed anything: those that it chose run until it chooses again. With `pair_rates`, jobs are
+    owed work, in whatever pairs they do it (`sharing`). Jobs that have parts of workers are put where the rule of
+    `packing` says.
     """
 
     def __init__(
@@ -64,10 +67,12 @@ class Rounds:
         agnostic: bool = False,
         by_cost: bool = False,
         whole_jobs: bool = False,
+        pair_rates: PairRates | None = None,
         packing: Rule = "fgd",
     ) -> None:
         self._packing: Rule = packing
         self._agnostic, self._by_cost, self._whole = agnostic, by_cost, whole_jobs
+        self._pair_rates = pair_rates
         self.turn_seconds = max(_ROUNDS_PER_TURN * round_seconds, _RESTARTS_PER_TURN * restart_seconds)
         self._restart = restart_seconds
         self._types = types
@@ -82,6 +87,9 @@ class Rounds:
         """Let time pass."""
         if self._whole:
             return
+        if self._pair_rates is not None:
+            account_work(seconds, jobs.due, jobs.rate, jobs.owed, MOST_OWED * self.turn_seconds)
+            return
         account(seconds, jobs.shares, jobs.owed, jobs.charged, self.turn_seconds)
         if len(self._numbers):
             account(seconds, self._shares, self._owed, self._charged, self.turn_seconds)
@@ -89,6 +97,10 @@ class Rounds:
     def follow(self, allocation: Allocation, jobs: JobTable) -> None:
         """Go by a new decision from now on; what was owed under the last one stays owed."""
         new = (jobs.isolated == 0) & (jobs.on == NONE) & ~jobs.shares.any(axis=1)
+        if self._pair_rates is not None:
+            jobs.shares, jobs.due = allocation.job_shares, allocation.throughputs
+            jobs.owed[new, 0] = self.turn_seconds
+            return
         shares = np.where(allocation.shares > _NEGLIGIBLE, allocation.shares, 0.0)
         if (allocation.second < 0).all() and not len(self._numbers):
             jobs.shares = shares
@@ -177,6 +189,11 @@ class Rounds:
             )  # fmt: skip
         else:  # no job that runs is moved
             gains, least = np.zeros(rates.shape, np.int64), np.ones(len(on))
+        if self._pair_rates is not None:
+            shares = jobs.like("shares", np.zeros_like(jobs.rates))
+            if preempt:
+                shares[...] = self._serve(jobs, self._pair_rates, rates, stays, free, ahead)
+                pairs = np.searchsorted(jobs.number, self._numbers)
         first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
         to, together, charged, pair_charged = choose(
             shares, jobs.owed, rates, scale, on, partner, first, second, self._shares, self._owed, self._rates,
@@ -216,6 +233,20 @@ class Rounds:
             for job, other in zip(starting.tolist(), together[starting].tolist(), strict=True)
         ]
         return Chosen(np.flatnonzero(changed & (on >= 0)), started, to[starting].tolist(), workers)
+
+    def _serve(
+        self, jobs: JobTable, pair_rates: PairRates, rates: FloatArray, stays: BoolArray, free: IntArray,
+        ahead: FloatArray,
+    ) -> FloatArray:  # fmt: skip
+        """The shares of this round: all of it for those jobs and pairs that do most of the work that is owed."""
+        to, mate = serve(jobs, pair_rates.table, rates, stays, free, ahead, self.turn_seconds)
+        chosen = (to[:, None] == np.arange(self._types)).astype(float)
+        first = np.flatnonzero(mate > np.arange(len(mate)))
+        second = mate[first]
+        numbers = np.stack([jobs.number[first], jobs.number[second]], axis=1)
+        self._set_pairs(numbers, chosen[first], pair_rates.between(jobs.kind[first], jobs.kind[second]))
+        self._owed = np.zeros_like(self._shares)
+        return np.where(mate[:, None] < 0, chosen, 0.0)
 
     def _copied(self, jobs: JobTable, rates: FloatArray) -> FloatArray:
         """The same rates, to be changed."""

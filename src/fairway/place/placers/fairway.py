@@ -47,13 +47,14 @@ class Fairway:
     late: str = "refuse"
     eviction_penalty: float = 1.0
     home_penalty: float = 8.0
-    patience: float = 2.0
+    patience: float = 8.0
     no_joining: bool = False
     no_moving: bool = False
     no_deadlines: bool = False
     no_batching: bool = False
     no_mixing: bool = False
     no_homes: bool = False
+    no_separating: bool = False
     centralised: bool = False
 
     def __post_init__(self) -> None:
@@ -71,6 +72,7 @@ class Fairway:
             overtakes=True,
             patience=self.patience,
             settles=not self.no_homes,
+            separates=not self.no_separating,
             plans_stages=True,
             waits=self.waits,
             by_latest_start=not self.no_deadlines,

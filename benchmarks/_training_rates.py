@@ -1,0 +1,132 @@
+"""Which arrival rates does the cluster sustain under each policy: mean completion times from 0.4 to 7.0 jobs per hour.
+
+Jobs 4000 to 4999 on 36 accelerators of each of three types, under our engine; a rate is sustained if their mean
+completion time is under 40 hours. Rates go up until one is not sustained. Beside them stand the authors' figures, from
+the notebooks of their repository (stanford-futuredata/gavel, seed 0). A run ends, as not sustained, when its jobs are
+not done 1,000 hours after the last of them has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from benchmarks._report import Result
+from benchmarks._training_runs import WINDOW, mean_hours, run
+from fairway.sim.submissions import TrainingOptions
+from tests.figures import published_hours
+
+SUSTAINED_HOURS = 40.0
+_PATIENCE_HOURS = 1000.0
+_QUICK_WINDOW = (100, 160)
+
+GANGS = "1 to 8 GPUs"
+RATES: Mapping[str, Sequence[float]] = {
+    "1 GPU": (0.4, 2.0, 3.2, 4.0, 4.4, 4.8, 5.2, 5.6, 6.0, 6.4, 7.0),
+    GANGS: (0.2, 1.0, 2.0, 2.2, 2.4, 2.6, 2.8, 3.0, 3.4),
+}
+
+POLICIES = (
+    "fifo:agnostic",
+    "fifo",
+    "fifo:space-sharing",
+    "max-min-fairness:agnostic",
+    "gandiva",
+    "allox",
+    "shortest-job-first",
+    "max-min-fairness",
+    "max-min-fairness:space-sharing",
+    "finish-time-fairness",
+    "min-jct",
+    "min-jct:space-sharing",
+)
+
+
+class Curve(NamedTuple):
+    """Mean completion times in hours by rate: ours, None where it was not sustained to the end, and the authors'."""
+
+    policy: str
+    jobs: str
+    ours: Mapping[float, float | None]
+    authors: Mapping[float, float]
+
+
+class _OverloadedError(Exception):
+    """The jobs that count are not done long after they came."""
+
+
+def hours_at(policy: str, rate: float, options: TrainingOptions, *, gangs: bool) -> float | None:
+    """The mean completion time at a rate; None where the cluster is overloaded."""
+    assert options.window is not None
+    latest = (options.window[1] / rate + _PATIENCE_HOURS) * 3600
+
+    def watch(_: int, now: float) -> None:
+        if now > latest:
+            raise _OverloadedError
+
+    try:
+        return mean_hours(
+            run(f"rate={rate}{',multi-gpu' if gangs else ''},seed={options.seed}", policy, options, progress=watch)
+        )
+    except _OverloadedError:
+        return None
+
+
+def curves(*, quick: bool, seed: int) -> Iterator[Curve]:
+    """A curve for each policy, first without gangs and then with them."""
+    options = TrainingOptions(window=_QUICK_WINDOW if quick else WINDOW, seed=seed)
+    for jobs, rates in RATES.items():
+        for policy in POLICIES:
+            ours: dict[float, float | None] = {}
+            for rate in rates[3:8:4] if quick else rates:
+                ours[rate] = hours_at(policy, rate, options, gangs=jobs == GANGS)
+                if not sustained(ours[rate]):
+                    break
+            yield Curve(policy, jobs, ours, published_hours(policy, jobs))
+
+
+def sustained(hours: float | None) -> bool:
+    """Whether jobs are done in time."""
+    return hours is not None and hours < SUSTAINED_HOURS
+
+
+def rows(found: Curve) -> Iterator[Result]:
+    """A row for each rate, and one for the highest that is sustained."""
+    jobs = found.jobs
+    for rate, hours in found.ours.items():
+        if hours is not None:
+            peer = found.authors.get(rate)
+            yield Result(
+                f"{found.policy}, {jobs}, {rate:g}/h", "h", hours,
+                peer_name=None if peer is None else "the authors", peer=peer,
+                ratio=None if peer is None else peer / hours,
+            )  # fmt: skip
+    highest, theirs = (
+        max((rate for rate, hours in column.items() if sustained(hours)), default=0.0)
+        for column in (found.ours, found.authors)
+    )
+    yield Result(
+        f"{found.policy}, {jobs}: highest rate under {SUSTAINED_HOURS:g} h", "jobs/h", highest,
+        peer_name="the authors" if found.authors else None, peer=theirs if found.authors else None,
+        ratio=highest / theirs if theirs else None,
+    )  # fmt: skip
+
+
+def draw(found: list[Curve], path: Path) -> None:
+    """The figure: hours over rates, a line for each policy, dotted for the authors'."""
+    figure = make_subplots(rows=1, cols=2, subplot_titles=list(RATES))
+    for curve in found:
+        for name, column, dash in (("ours", curve.ours, "solid"), ("the authors", curve.authors, "dot")):
+            points = {rate: hours for rate, hours in column.items() if hours is not None}
+            if points:
+                line = go.Scatter(
+                    x=list(points), y=list(points.values()), name=f"{curve.policy}, {name}", line={"dash": dash}
+                )
+                figure.add_trace(line, row=1, col=1 + list(RATES).index(curve.jobs))
+    figure.update_xaxes(title_text="jobs per hour")
+    figure.update_yaxes(title_text="mean completion time (h)", range=[0, 2.5 * SUSTAINED_HOURS])
+    figure.write_html(path, include_plotlyjs=True)
