@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -174,7 +174,12 @@ def costs(started: Browser, serving: Server, seconds: float) -> Iterator[Result]
 def _follow(serving: Server, stop: Event, number: int) -> None:
     """Ask what a page asks: events, then what of the history changed, and every ten seconds how things stand."""
     headers = {"Authorization": f"Bearer {serving.secret}"}
-    with httpx.Client(base_url=serving.address, headers=headers, timeout=60, trust_env=False) as client:
+    with (
+        suppress(httpx.HTTPError),
+        httpx.Client(  # the server may end before the page does
+            base_url=serving.address, headers=headers, timeout=60, trust_env=False
+        ) as client,
+    ):
         asked = time.time()
         refreshed = stood = time.monotonic() + number % 10
         with client.stream("GET", "/events") as stream:
