@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray, IntArray
-from fairway.compiled import compiled, compiled_within
+from fairway.compiled import IntTable, compiled, compiled_within
 
 _WHOLE = 1000
 _SAME = 1e-7
@@ -64,7 +64,7 @@ def judge(
     room: IntArray, starts: IntArray, kind: IntArray, cpus_left: FloatArray, memory_left: FloatArray,
     counts: IntArray, parts: IntArray, asked_cpus: FloatArray, asked_memory: FloatArray, kinds: IntArray,
     weights: FloatArray,
-    counted: IntArray, fitting_of: IntArray, useless_of: IntArray, fragments_of: FloatArray,
+    counted: IntArray, fitting_of: IntTable, useless_of: IntTable, fragments_of: FloatArray,
     growth: FloatArray, fullness: FloatArray, best_place: IntArray,
 ) -> None:  # fmt: skip
     """Write down what it would be to place a request on each node: how much F_n(M) grows, and how full the node is.
