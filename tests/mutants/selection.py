@@ -78,8 +78,10 @@ class Selection:
 
 
 def _mirror(file: Path) -> tuple[str, str]:
-    """The test file of a source file, and the folder of it."""
+    """The test file of a source file, and the folder of it; tests may be in fewer folders than what they test."""
     folder = Path("tests") / file.parent.relative_to(SOURCE / "fairway")
+    while len(folder.parts) > 2 and not (ROOT / folder).is_dir():
+        folder = folder.parent
     return str(folder / f"test_{file.stem}.py"), f"{folder}/"
 
 
