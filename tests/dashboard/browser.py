@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NEEDED = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)")
@@ -18,6 +18,7 @@ ARGUMENTS = [
 ]  # fmt: skip
 PATIENCE_MS = 60_000
 """Far more than anything takes, since the machine may be busy."""
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @contextmanager

@@ -58,6 +58,18 @@ def test_every_view_of_training_can_be_used(started: Browser, training_page: str
         assert serious(page) == []
 
 
+def test_what_others_wrote_is_text(started: Browser, tmp_path: Path) -> None:
+    hostile = "<img src=x onerror=alert(1)>"
+    run = json.dumps(document([saved_training(four_jobs())])).replace('"b"', json.dumps(hostile))
+    path = tmp_path / "hostile.html"
+    path.write_text(page_with(json.loads(run), title=hostile))
+    with page_of(started) as page:
+        page.goto(path.as_uri())
+        look(page, "Jobs")
+        page.get_by_role("link", name=hostile, exact=True).click()
+        expect(page.get_by_role("heading", name=hostile, exact=True)).to_be_visible()
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_request_has_a_waterfall(started: Browser, serving_page: str, theme: str) -> None:
     with page_of(started, color_scheme=theme) as page:

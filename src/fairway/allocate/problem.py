@@ -73,6 +73,22 @@ class PairsOfKinds(Pairs):
     def __init__(self, kinds: IntArray, table: FloatArray) -> None:
         self.__dict__["_kinds"], self.__dict__["_table"] = kinds, table
 
+    @classmethod
+    def of(cls, kinds: IntArray, pairs: Pairs | None, types: int) -> PairsOfKinds:
+        """The same from the kind of each job and the pairs that were written out, if any fit together at all."""
+        several = int(kinds.max(initial=-1)) + 1
+        table = np.zeros((several, several, types, 2))
+        if pairs is not None:
+            first, second = kinds[pairs.first], kinds[pairs.second]
+            table[first, second] = pairs.rates
+            table[second, first] = pairs.rates[:, :, ::-1]
+        return cls(kinds, table)
+
+    @property
+    def kinds(self) -> IntArray:
+        """The kind of each job."""
+        return self._kinds
+
     def by_kind(self, jobs: int) -> tuple[IntArray, FloatArray]:
         """The kind of each job, and the rates of every two kinds by type."""
         assert jobs == len(self._kinds)

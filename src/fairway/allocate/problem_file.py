@@ -92,6 +92,8 @@ _EXPECTED = {
     "jobs.*.memory_bytes": "a number >= 0 (bytes)",
     "jobs.*.priority": "a whole number from -1000000 to 1000000",
     "jobs.*.preempts": "true or false",
+    "jobs.*.part": "a number > 0 and <= 1 (how much of each of its workers it holds)",
+    "jobs.*.nodes": "a whole number >= 0 (the most nodes that its gang spans; 0: no matter how many)",
     "prices": 'an object of dollars per hour by accelerator type, as in {"v100": 0.74}',
     "prices.*": "a number > 0 (dollars per hour)",
     "pairs": "a list of pairs",

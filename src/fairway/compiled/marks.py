@@ -28,12 +28,12 @@ _told: list[bool] = []
 
 
 def compiled(
-    *, releases_gil: bool = False, divides_as_numpy: bool = False, sums_in_any_order: bool = False
+    *, releases_gil: bool = False, divides_as_numpy: bool = False
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Mark a function that is called from elsewhere; its arrays are those of `arrays`, in row-major order.
 
     It may let other threads run (`releases_gil`); division by zero is infinite instead of an error where it
-    `divides_as_numpy`, and terms of sums may be added in any order where it says so.
+    `divides_as_numpy`. Sums are added up as they are written, so that all machines come to the same digits.
     """
 
     def mark(function: Callable[P, R]) -> Callable[P, R]:
@@ -45,7 +45,7 @@ def compiled(
                 _ways[name] = "ahead"
                 return library.bind(name, function)
         if wanted != "no":
-            found = _by_numba(function, releases_gil, divides_as_numpy, sums_in_any_order)
+            found = _by_numba(function, releases_gil, divides_as_numpy)
             if found is not None:
                 marked[name] = (function, found)
                 _ways[name] = "jit"
@@ -60,7 +60,6 @@ def compiled_within(
     *,
     releases_gil: bool = False,
     divides_as_numpy: bool = False,
-    sums_in_any_order: bool = False,
     inline: bool = False,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Mark a function that only marked functions call: from elsewhere, it is what is written there."""
@@ -69,7 +68,7 @@ def compiled_within(
         wanted = wants()
         if wanted == "no" or (wanted == "ahead" and opened() is not None):
             return function
-        return _by_numba(function, releases_gil, divides_as_numpy, sums_in_any_order, inline) or function
+        return _by_numba(function, releases_gil, divides_as_numpy, inline) or function
 
     return mark
 
@@ -90,7 +89,7 @@ def how(function: Callable[..., Any]) -> How:
 
 
 def _by_numba(
-    function: Callable[P, R], nogil: bool, numpy_division: bool, any_order: bool, inline: bool = False
+    function: Callable[P, R], nogil: bool, numpy_division: bool, inline: bool = False
 ) -> Callable[P, R] | None:
     try:
         from numba import njit  # noqa: PLC0415 - takes half a second, and a user need not have it
@@ -104,13 +103,10 @@ def _by_numba(
                 stacklevel=4,
             )
         return None
-    # "contract" lets a product and a sum be one instruction, where the machine has it.
-    sums = {"reassoc", "contract", "nsz"} if any_order else False
     made: Callable[P, R] = njit(
         cache=keeps[0],
         nogil=nogil,
         error_model="numpy" if numpy_division else "python",
-        fastmath=sums,
         inline="always" if inline else "never",
     )(function)
     return made

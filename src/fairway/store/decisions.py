@@ -6,8 +6,9 @@ policies read, stands beside it as far as they do: `problem_of` restores both, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from pydantic import TypeAdapter
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.problem import Problem
+from fairway.allocate.packing.requests import WHOLE
+from fairway.allocate.problem import PairsOfKinds, Problem
 from fairway.allocate.problem_file import ProblemFile
 from fairway.cluster import Cluster
 from fairway.store.records import Reason
@@ -24,6 +26,7 @@ _FILE: TypeAdapter[ProblemFile] = TypeAdapter(ProblemFile)
 
 _USUAL = {
     "scale_factor": 1,
+    "part": 1.0,
     "weight": 1.0,
     "steps_left": None,
     "elapsed": 0.0,
@@ -49,6 +52,7 @@ def decision_document(
     return {
         "policy": policy,
         "problem": problem_document(problem),
+        "kinds": problem.pairs.kinds.tolist() if isinstance(problem.pairs, PairsOfKinds) else None,
         "previous": None if previous is None else _allocation_document(previous),
         "decided": _allocation_document(allocation),
         "reasons": {job: {"code": reason.code, "sentence": reason.sentence} for job, reason in reasons.items()},
@@ -59,7 +63,7 @@ def problem_of(decision: Mapping[str, Any]) -> Problem:
     """The problem of a decision that was written as JSON, with the decision before it."""
     file = _FILE.validate_python(decision["problem"])
     previous = decision["previous"]
-    return Problem.of(
+    problem = Problem.of(
         Cluster(file.workers, file.prices or {}),
         file.jobs,
         file.pairs or (),
@@ -67,13 +71,20 @@ def problem_of(decision: Mapping[str, Any]) -> Problem:
         previous=None if previous is None else _allocation_of(previous),
         seed=file.seed or 0,
     )
+    kinds = decision.get("kinds")  # which older decisions do not have
+    if kinds is None:
+        return problem
+    return replace(problem, pairs=PairsOfKinds.of(np.array(kinds, dtype=np.int64), problem.pairs, len(problem.types)))
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
     """A problem in the form of a problem file."""
     teams = list(problem.entities)
+    sizes = problem.scale_factors.tolist()
+    gangs = [_workers_of(size) for size in sizes]
     columns = {
-        "scale_factor": problem.scale_factors.astype(int).tolist(),
+        "scale_factor": gangs,
+        "part": [size / count for size, count in zip(sizes, gangs, strict=True)],
         "weight": problem.weights.tolist(),
         "steps_left": _known(problem.steps_left),
         "elapsed": problem.elapsed.tolist(),
@@ -94,6 +105,14 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         "entities": {name: asdict(entity) for name, entity in problem.entities.items()},
         "seed": problem.seed,
     }
+
+
+def _workers_of(size: float) -> int:
+    """The fewest workers of which a job holds so much in all, an equal number of thousandths of each."""
+    whole, workers = round(size * WHOLE), math.ceil(size)
+    while whole % workers:
+        workers += 1
+    return workers
 
 
 def _pair_documents(problem: Problem) -> list[dict[str, Any]]:

@@ -32,6 +32,8 @@ def read_text(path: Path | str) -> str:
         if content[:2] == _GZIP:
             content = _unpacked(content, path)
         return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:  # not UTF-8, or a path with a zero byte

@@ -46,6 +46,7 @@ class Process:
     begun: float
     step: float
     checkpoints: dict[str, int]
+    share: float
     moved: float = 0.0
     stop_at: float | None = None
     stop: str | None = None
@@ -274,14 +275,15 @@ class SimulatedMachine:
         places = frozenset((run.accelerator, worker) for worker in run.workers)
         for other in self.alive():
             assert other.job != run.job, f"{run.job} is started while it runs"
-            share = next(one.share for one in self.table.state.runs if (one.lease, one.job) == (other.lease, other.job))
-            beside = share + run.share <= 1 + 1e-6  # of two that overlap; what three hold, the table's tests look at
+            beside = (
+                other.share + run.share <= 1 + 1e-6
+            )  # of two that overlap; what three hold, the table's tests look at
             assert other.lease == run.lease or beside or not other.places & places, (
                 f"{other.job} runs where {run.job} starts"
             )
         files.claim({"pid": 1, "start": 1, "boot": ""})
         step = float(self.checkpoints.get(run.job, 0))
-        new = Process(files, order, run.job, places, run.lease, self.now, step, self.checkpoints)
+        new = Process(files, order, run.job, places, run.lease, self.now, step, self.checkpoints, run.share)
         self.processes.append(new)
         return new
 

@@ -16,6 +16,7 @@ from fairway.live.backend.commands import (
     EndRun,
     ExtendLeases,
     ForgetRun,
+    GangPart,
     HandOverRun,
     JobProgram,
     RetireJob,
@@ -52,6 +53,16 @@ COMMAND = st.one_of(
 @given(COMMAND)
 def test_a_command_is_read_back_as_it_was(command: RunCommand) -> None:
     assert COMMANDS.read(json.loads(json.dumps(COMMANDS.document_of(command)))) == command
+
+
+PARTS = st.builds(
+    GangPart,
+    ranks=WORKERS,
+    world_size=st.integers(2, 1000),
+    node_rank=st.integers(0, 100),
+    nodes=st.lists(WORDS, min_size=2, max_size=3).map(tuple),
+)
+st.register_type_strategy(GangPart, PARTS)
 
 
 @given(st.one_of(*(st.from_type(kind) for kind in REPORT_KINDS.values())))

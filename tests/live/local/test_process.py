@@ -48,6 +48,8 @@ def test_a_plain_command_runs_to_its_end_with_its_environment_and_log(tmp_path: 
                 "FAIRWAY_RUN_DIR": str(machine.directory / "channels" / "1-job"),
                 "FAIRWAY_STEPS": "7",
                 "FAIRWAY_WORLD_SIZE": "1",
+                "FAIRWAY_NODE_RANK": "0",
+                "FAIRWAY_NUM_NODES": "1",
                 "RANK": "0",
                 "WORLD_SIZE": "1",
             }

@@ -144,6 +144,7 @@ def gang(live: Installation, tmp_path: Path, steps: int) -> str:
     return live.printed("submit", "--quiet", str(tmp_path / "gang.yaml")).strip()
 
 
+@pytest.mark.soak  # more than a minute; the conformance kit runs gangs on two nodes in every run of the tests
 def test_a_gang_runs_on_two_nodes_ends_with_either_and_goes_on_from_what_all_ranks_have_saved(
     live: Installation, cluster: RayCluster, tmp_path: Path
 ) -> None:

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[3]
-SCHEMA = jsonschema_rs.validator_for(json.loads((ROOT / "tests/fixtures/kuberay-raycluster.json").read_text("utf-8")))
+FIXTURE = json.loads((ROOT / "tests/fixtures/kuberay-raycluster.json").read_text("utf-8"))
+SCHEMA = jsonschema_rs.validator_for(FIXTURE["schema"])
 CLAIM, CLUSTER = yaml.safe_load_all((ROOT / "examples/kuberay/fairway.yaml").read_text(encoding="utf-8"))
 
 

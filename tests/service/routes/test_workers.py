@@ -23,8 +23,8 @@ def test_workers_say_what_they_are_and_do(own: Served, client: httpx.Client) -> 
     k80, first, second = body["workers"]
     assert k80 == {
         "accelerator": "k80", "number": 0, "agent": "local", "device": "k80 0 (emulated)", "emulated": True,
-        "state": "lost", "jobs": [], "lease": None, "trouble": None, "memory_bytes": None, "memory_used_bytes": None,
-        "utilization": None, "power_watts": None, "links": [],
+        "state": "lost", "jobs": [], "parts": {}, "lease": None, "trouble": None, "memory_bytes": None,
+        "memory_used_bytes": None, "utilization": None, "power_watts": None, "links": [],
     }  # fmt: skip
     assert (first["state"], first["jobs"], first["lease"]) == ("busy", ["job-1"], 1)
     assert second["number"] == 1

@@ -125,7 +125,7 @@ def test_tables_of_another_program_are_left_alone(url: str) -> None:
 def test_a_store_of_a_newer_version_is_refused(url: str) -> None:
     with open_store(url) as store:
         store.write(lambda connection: connection.execute(update(schema.schema_version).values(version=99)) and None)
-    with pytest.raises(InputError, match=r"by a newer Fairway \(schema 99, this one knows 4\); upgrade Fairway"):
+    with pytest.raises(InputError, match=r"by a newer Fairway \(schema 99, this one knows 5\); upgrade Fairway"):
         open_store(url)
 
 

@@ -64,7 +64,7 @@ def highest_sum(gains: FloatArray, scale_factors: FloatArray, workers: FloatArra
     return shares
 
 
-@compiled(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
+@compiled(releases_gil=True, divides_as_numpy=True)
 def _solve(
     rates: FloatTable, base: FloatArray, gains: FloatTable, sizes: FloatArray, workers: FloatArray, shares: FloatTable
 ) -> tuple[float, bool]:

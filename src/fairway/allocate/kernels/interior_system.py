@@ -51,7 +51,7 @@ def row_scales(T: FloatTable, sizes: FloatArray, has_level: bool) -> FloatArray:
     return row
 
 
-@compiled_within(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
+@compiled_within(releases_gil=True, divides_as_numpy=True)
 def forward(T: FloatTable, sizes: FloatArray, has_level: bool, y: FloatArray, product: FloatArray) -> None:
     """Write G y."""
     types, n = T.shape
@@ -70,7 +70,7 @@ def forward(T: FloatTable, sizes: FloatArray, has_level: bool, y: FloatArray, pr
         product[w0 + j] = busy
 
 
-@compiled_within(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
+@compiled_within(releases_gil=True, divides_as_numpy=True)
 def backward(T: FloatTable, sizes: FloatArray, has_level: bool, z: FloatArray, product: FloatArray) -> None:
     """Write z G."""
     types, n = T.shape
@@ -86,7 +86,7 @@ def backward(T: FloatTable, sizes: FloatArray, has_level: bool, z: FloatArray, p
         product[w0] = total
 
 
-@compiled_within(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
+@compiled_within(releases_gil=True, divides_as_numpy=True)
 def factor(
     T: FloatTable, sizes: FloatArray, has_level: bool, weight: FloatArray, blocks: FloatTable, load: FloatTable
 ) -> bool:
@@ -182,7 +182,7 @@ def factor(
     return True
 
 
-@compiled_within(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
+@compiled_within(releases_gil=True, divides_as_numpy=True)
 def back_solve(
     T: FloatTable,
     sizes: FloatArray,
@@ -254,7 +254,7 @@ def back_solve(
         rate[i] /= weight[r0 + i]
 
 
-@compiled_within(releases_gil=True, divides_as_numpy=True, sums_in_any_order=True)
+@compiled_within(releases_gil=True, divides_as_numpy=True)
 def _answer(
     types: int, n: int, blocks: FloatTable, push: FloatArray, time: FloatArray, rate: FloatArray, y: FloatArray
 ) -> None:

@@ -14,6 +14,7 @@ import socket
 import time
 from struct import Struct
 
+from fairway.back_off import BackOff
 from fairway.live.job.agreement import Next
 
 CHALLENGE_BYTES = 16
@@ -32,7 +33,7 @@ STOP, SAVE = 1, 2
 _AHEAD_SECONDS = 0.02
 _MOST_AHEAD = 1000
 _PATIENCE_SECONDS, _CALL_SECONDS = 60.0, 10.0
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_BACK_OFF = BackOff(0.05, 1.0)
 
 
 class GangApartError(RuntimeError):
@@ -74,7 +75,7 @@ class RemoteGang:
         return max(1, min(_MOST_AHEAD, int(_AHEAD_SECONDS / max(seconds, 1e-9))))
 
     def _answer_to(self, question: bytes) -> bytes:
-        deadline, pause = time.monotonic() + self._patience, _SHORTEST_PAUSE
+        deadline, failures = time.monotonic() + self._patience, 0
         while True:
             try:
                 connection = self._connected()
@@ -88,8 +89,8 @@ class RemoteGang:
                         f"rank {self._rank} has not reached its gang at {host}:{port} for {self._patience:g} s "
                         f"({error}); the nodes of a gang have to reach each other"
                     ) from None
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            failures += 1
+            time.sleep(_BACK_OFF.seconds(failures))
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
