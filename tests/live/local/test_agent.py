@@ -166,8 +166,9 @@ def test_commands_may_come_twice_and_late_ones_change_nothing(tmp_path: Path) ->
             assert (await machine.run("job", 6)).state in {"starting", "running"}
             with pytest.raises(RefusedError, match="has not ended under lease 6"):
                 await machine.forget(6, "job")
-            for _ in range(2):
-                assert (await machine.end(6, "job", save=False)).result == "accepted"
+            assert (await machine.end(6, "job", save=False)).result == "accepted"
+            # The second may find that the run has ended meanwhile.
+            assert (await machine.end(6, "job", save=False)).result in {"accepted", "known"}
             await machine.ended(lease=6)
             assert (await machine.end(6, "job")).result == "known"
             await machine.retire("job")
