@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +46,7 @@ class Planning:
 
     _busy: bool = False
 
-    async def made(self, work: Callable[[Pool, Watcher], dict[str, Any]]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    async def made(self, work: Callable[[Pool, Watcher], dict[str, Any]]) -> AsyncGenerator[tuple[str, dict[str, Any]]]:
         """Events of a plan that is made: `progress` with the runs that are over, then `plan`, or `failed`."""
         if self._busy:
             raise ProblemError(429, "busy", "another plan is being made; try again when it is done")
@@ -54,6 +54,7 @@ class Planning:
         progress = PlanProgress()
         try:
             task = asyncio.create_task(to_thread.run_sync(_in_pool, work, progress))
+            task.add_done_callback(_looked_at)
             told = -1
             try:
                 while not task.done():
@@ -70,6 +71,12 @@ class Planning:
                 progress.gone.set()
         finally:
             self._busy = False
+
+
+def _looked_at(task: asyncio.Task[Any]) -> None:
+    """A plan whose client has gone ends with an error that is none."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _in_pool(work: Callable[[Pool, Watcher], dict[str, Any]], progress: PlanProgress) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from fairway.experiments.planning import Change, LiveQueue, Present, plan
 from fairway.experiments.planning.documents import plan_document
 from fairway.sim.comparison import Pool
 from fairway.store.tokens import Role
-from tests.service.running import JOB, Served
+from tests.service.running import JOB, Served, until
 
 
 def events_of(answer: httpx.Response) -> list[tuple[str, dict[str, Any]]]:
@@ -62,6 +62,23 @@ def test_what_cannot_be_planned_is_one_line_of_the_stream(client: httpx.Client) 
     name, told = events_of(answer)[-1]
     assert name == "failed"
     assert told["detail"].startswith("remove v100=9: there are 2")
+
+
+def test_one_plan_is_made_at_a_time_and_ends_with_its_stream(client: httpx.Client) -> None:
+    submit(client, 4)
+    long = {"changes": ["add v100=1", "add v100=2"], "seeds": 100}
+    with client.stream("POST", "/plan", json=long, timeout=60) as stream:
+        lines = stream.iter_lines()  # kept: the stream ends with it
+        assert next(lines) == "event: progress"
+        refused = client.post("/plan", json=long)
+        assert (refused.status_code, refused.json()["code"]) == (429, "busy")
+    until(lambda: _plans(client))
+
+
+def _plans(client: httpx.Client) -> bool:
+    """Whether a plan is made again."""
+    answer = client.post("/plan", json={"changes": ["remove v100=9"]}, timeout=60)
+    return answer.status_code == 200 and events_of(answer)[-1][0] == "failed"
 
 
 @pytest.mark.parametrize(

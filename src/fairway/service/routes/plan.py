@@ -7,7 +7,8 @@ breaks the stream off ends the simulations.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -144,11 +145,12 @@ async def make_plan(service: ServiceOf, _: Admin, request: Request) -> Response:
 
 
 async def _written(
-    first: tuple[str, Mapping[str, Any]], events: AsyncIterator[tuple[str, dict[str, Any]]]
+    first: tuple[str, Mapping[str, Any]], events: AsyncGenerator[tuple[str, dict[str, Any]]]
 ) -> AsyncIterator[bytes]:
-    yield _event(*first)
-    async for event in events:
-        yield _event(*event)
+    async with aclosing(events):  # whatever becomes of the stream, the simulations end with it
+        yield _event(*first)
+        async for event in events:
+            yield _event(*event)
 
 
 def _event(name: str, data: Mapping[str, Any]) -> bytes:
