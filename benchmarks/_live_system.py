@@ -16,9 +16,9 @@ from typing import Any
 
 import httpx
 
-from fairway.live.local.agent_client import AgentClient
+from fairway.live.local.agent.client import AgentClient
+from fairway.live.local.agent.keepers import keeper_of
 from fairway.live.local.identity import process_table
-from fairway.live.local.keepers import keeper_of
 from fairway.live.local.run_files import RunFiles
 
 PATIENCE = 120.0

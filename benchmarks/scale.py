@@ -6,7 +6,7 @@ Training: the engine of the product in virtual time, on thirds of three accelera
 under max-min fairness, with one and a half times as many jobs as workers; before each round a twentieth of them ends
 and as many come. Counted are the CPU seconds of the policy, of the beginning of a round with it, and of each change
 before it, and what a backend of many nodes sends and hears: every command and report in the form in which it travels
-(`fairway.live.backend.codec`, `fairway.live.local.frames`).
+(`fairway.live.backend.codec`, `fairway.live.local.agent.frames`).
 
 Serving: a plan of Compass for five tasks, and the state rows that nodes send each other in a period, in the form in
 which they travel (`NodeRows`). Nothing is measured over a network: bytes and messages are those that would be sent.
@@ -35,7 +35,7 @@ from fairway.jobs import Job
 from fairway.live.backend.codec import COMMANDS, REPORTS
 from fairway.live.backend.commands import EndRun, ExtendLeases, ForgetRun, JobProgram, RunCommand, StartRun
 from fairway.live.backend.reports import BackendReport, RunProgressed
-from fairway.live.local.frames import encoded
+from fairway.live.local.agent.frames import encoded
 from fairway.live.serving.nodes.node_rows import NodeRows
 from fairway.live.serving.seams.message_board import PERIOD_SECONDS
 

@@ -33,8 +33,8 @@ from fairway.documents import Form
 from fairway.errors import FairwayError
 from fairway.jobs.description import parse_job
 from fairway.live.backend.accelerators import emulated_accelerators
-from fairway.live.local.agent_messages import REQUESTS
-from fairway.live.local.frames import read_message
+from fairway.live.local.agent.frames import read_message
+from fairway.live.local.agent.messages import REQUESTS
 from fairway.live.local.outcomes import outcome_of
 from fairway.live.local.run_files import RunFiles
 from fairway.live.serving.application.application_form import FORM as APPLICATION

@@ -15,7 +15,7 @@ from fairway.engine.training.engine import TrainingEngine
 from fairway.jobs.description import JobDescription
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.logs import LogBlock
-from fairway.live.training.priorities import PriorityClass
+from fairway.live.training.admission.priorities import PriorityClass
 from fairway.profiles.tables import ThroughputTable
 from fairway.store import Store
 

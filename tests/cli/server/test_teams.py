@@ -9,7 +9,7 @@ import pytest
 from fairway.cli.server.teams import read_teams, read_teams_file, refuse_unknown_types
 from fairway.errors import InputError
 from fairway.jobs import Entity
-from fairway.live.training.priorities import PriorityClass
+from fairway.live.training.admission.priorities import PriorityClass
 
 
 def test_in_words() -> None:

@@ -24,11 +24,11 @@ from fairway.live.backend.commands import JobProgram, RunCommand
 from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.reports import BackendReport, Connected, RunReport, Superseded
 from fairway.live.backend.status import BackendStatus
-from fairway.live.local.keepers import write_notice
+from fairway.live.local.agent.keepers import write_notice
+from fairway.live.local.agent.run_table import RunTable
 from fairway.live.local.log_files import log_path, read_log
 from fairway.live.local.programs import refuse_what_cannot_run
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
-from fairway.live.local.run_table import RunTable
 
 START_SECONDS, SAVE_SECONDS, STOP_SECONDS = 0.3, 0.2, 0.1
 WORDS = {("steps",), ("slow",), ("fail",), ("ignore",)}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fairway.live.job.gang import Gang, agree, cells_of
 from fairway.live.job.remote_gang import CHALLENGE_BYTES, PROOF, QUESTION, GangApartError, RemoteGang, proof_of
-from fairway.live.local.agreement_server import AgreementServer
+from fairway.live.local.agent.agreement_server import AgreementServer
 
 SECRET = "0123456789abcdef" * 2
 

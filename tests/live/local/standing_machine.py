@@ -12,9 +12,9 @@ from fairway.live.backend.commands import (
 )
 from fairway.live.backend.reports import RunReport
 from fairway.live.backend.status import RunState, RunStatus
+from fairway.live.local.agent.run_table import RunTable
 from fairway.live.local.identity import boot
 from fairway.live.local.run_files import RunExit, RunFiles
-from fairway.live.local.run_table import RunTable
 
 PROGRAM = JobProgram(("steps",), checkpoint_seconds=4.0, grace_seconds=2.0)
 

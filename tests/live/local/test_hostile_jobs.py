@@ -13,10 +13,10 @@ import pytest
 from fairway.live.backend.accelerators import emulated_accelerators
 from fairway.live.backend.commands import EndRun, JobProgram, StartRun
 from fairway.live.backend.reports import RunEnded, RunReport
+from fairway.live.local.agent.keepers import KeeperProcesses, keeper_of
+from fairway.live.local.agent.run_table import RunTable
 from fairway.live.local.identity import identify
-from fairway.live.local.keepers import KeeperProcesses, keeper_of
 from fairway.live.local.log_files import log_path, read_log
-from fairway.live.local.run_table import RunTable
 from tests.live.training.machine import Machine, until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")
@@ -243,7 +243,7 @@ def test_a_job_is_ended_though_there_is_no_room_to_write_the_notice(
             await until((tmp_path / "runs-now").exists)
             with monkeypatch.context() as patched:
                 patched.setattr("fairway.live.local.run_files.write_json", full)
-                patched.setattr("fairway.live.local.agent_state.write_json", full)
+                patched.setattr("fairway.live.local.agent.state.write_json", full)
                 table.carry_out(EndRun(1, "job", save=False))
             await until(looked, "for the run to end")
         finally:

@@ -11,7 +11,7 @@ from fairway.live.backend.answers import Refusal, RefusedError
 from fairway.live.backend.commands import EndRun, JobProgram, StartRun
 from fairway.live.backend.environment import rank_environments
 from fairway.live.backend.status import RunState
-from fairway.live.local.preparation import RunPreparation
+from fairway.live.local.agent.preparation import RunPreparation
 from tests.live.backend.simulated import SimulatedMachine
 
 ENDLESS = JobProgram(("steps",), steps=10**9)

@@ -15,8 +15,8 @@ import pytest
 
 from fairway.live.backend.answers import RefusedError
 from fairway.live.backend.reports import CheckpointSaved, RunProgressed
+from fairway.live.local.agent.keepers import keeper_of
 from fairway.live.local.identity import ProcessIdentity, identify, process_row, send_signal
-from fairway.live.local.keepers import keeper_of
 from tests.live.training.jobs import COUNTING, DATA_PARALLEL, GANG, RENDEZVOUS, STUBBORN
 from tests.live.training.machine import Machine, kill, python, until
 

@@ -16,9 +16,9 @@ from fairway.live.backend.answers import CommandAnswer
 from fairway.live.backend.commands import EndRun, ExtendLeases, ForgetRun, HandOverRun, JobProgram, RetireJob, StartRun
 from fairway.live.backend.reports import BackendReport, RunEnded, RunReport
 from fairway.live.backend.status import BackendStatus, RunOutcome, RunStatus
-from fairway.live.local.agent_client import AgentClient, start_agent
+from fairway.live.local.agent.client import AgentClient, start_agent
+from fairway.live.local.agent.keepers import KeeperProcesses
 from fairway.live.local.containment import Containment
-from fairway.live.local.keepers import KeeperProcesses
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles
 

@@ -14,10 +14,10 @@ from typing import Any
 from fairway.errors import FairwayError
 from fairway.live.backend.protocol import Backend
 from fairway.live.backend.status import BackendStatus
-from fairway.live.local import agent_client
-from fairway.live.local.agent_client import AgentClient
+from fairway.live.local.agent import client as agent_client
+from fairway.live.local.agent.client import AgentClient
+from fairway.live.local.agent.keepers import KeeperProcesses
 from fairway.live.local.containment import Containment
-from fairway.live.local.keepers import KeeperProcesses
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles
 from fairway.live.training.controller import Controller

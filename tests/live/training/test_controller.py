@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairway.live.local.keepers import keeper_of
+from fairway.live.local.agent.keepers import keeper_of
 from fairway.live.local.run_files import RunFiles
 from fairway.store.states import JobState
 from tests.live.training.invariants import check_all_over, check_history, check_journal

@@ -24,7 +24,7 @@ from fairway.live.backend.answers import BackendGoneError, CommandAnswer, Supers
 from fairway.live.backend.commands import RunCommand
 from fairway.live.backend.reports import AcceleratorsChanged, BackendReport
 from fairway.live.backend.status import BackendStatus
-from fairway.live.local.agent_client import AgentClient
+from fairway.live.local.agent.client import AgentClient
 from fairway.live.local.backend import LocalBackend
 from fairway.live.training.controller import Controller
 from fairway.live.training.settings import ControllerSettings

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fairway.live.local import agent_client, frames
+from fairway.live.local.agent import client as agent_client
+from fairway.live.local.agent import frames
 from fairway.live.training import loop
 from fairway.store.states import JobState
 from tests.live.training.site import Site, until

@@ -17,7 +17,7 @@ from fairway.live import durable_file
 from fairway.live.backend.answers import Refusal, RefusedError
 from fairway.live.backend.commands import RunCommand
 from fairway.live.backend.status import BackendStatus, MachineSize
-from fairway.live.local.run_table import RunTable
+from fairway.live.local.agent.run_table import RunTable
 from fairway.live.training import reports
 from fairway.live.training.clock import Clock
 from fairway.live.training.session import Session, Surroundings, write_all

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, event
 
-from fairway.live.local.agent_state import AgentState, RunRecord
-from fairway.live.local.run_table import RunTable
+from fairway.live.local.agent.run_table import RunTable
+from fairway.live.local.agent.state import AgentState, RunRecord
 from fairway.live.training import loop
 from fairway.live.training.loop import Work
 from fairway.live.training.loop_state import State

@@ -27,8 +27,8 @@ from fairway.cli.given import read_given
 from fairway.documents import Form, Name, shown
 from fairway.errors import InputError
 from fairway.jobs import Entity
-from fairway.live.training.priorities import PriorityClass
-from fairway.live.training.quotas import TOTAL
+from fairway.live.training.admission.priorities import PriorityClass
+from fairway.live.training.admission.quotas import TOTAL
 from fairway.magnitudes import FACTORS
 
 _CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)

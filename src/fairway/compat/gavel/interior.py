@@ -19,8 +19,8 @@ import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.kernels.interior import highest_level, highest_sum, middle
-from fairway.allocate.kernels.interior_pairs import highest_level_with_pairs
+from fairway.allocate.kernels.interior.alone import highest_level, highest_sum, middle
+from fairway.allocate.kernels.interior.pairs import highest_level_with_pairs
 from fairway.allocate.policies.common import nothing_to_do
 from fairway.allocate.policies.finish_time_fairness import FinishTimeFairness
 from fairway.allocate.policies.makespan import Makespan

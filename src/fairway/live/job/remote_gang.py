@@ -1,6 +1,6 @@
 """A rank of a gang on several nodes: it agrees with the others over the network, at the keeper of the first part.
 
-The server (`fairway.live.local.agreement_server`) sends sixteen bytes, to which a rank answers with a code made of them
+The server (`agreement_server` of the agent) sends sixteen bytes, to which a rank answers with a code made of them
 and the secret, and with its number. From then on each question is answered by what to do next, and up to which step the
 rank need not ask again: it writes down as many steps ahead as it does in about 20 ms, so that fast steps do not each
 wait for the network. A rank that cannot reach the server for a minute ends with an error: it might go on alone

@@ -16,14 +16,14 @@ from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.registry import MakeBackend
 from fairway.live.backend.reports import BackendReport, Connected, Disconnected, Superseded
 from fairway.live.backend.status import BackendStatus
-from fairway.live.local.agent_client import (
+from fairway.live.local.agent.client import (
     AgentAccess,
     AgentClient,
     AgentGoneError,
     AgentProcesses,
     AgentSilentError,
 )
-from fairway.live.local.agent_messages import SUPERSEDED, Greeting
+from fairway.live.local.agent.messages import SUPERSEDED, Greeting
 from fairway.live.local.log_files import log_path, read_log
 from fairway.live.local.programs import refuse_what_cannot_run
 

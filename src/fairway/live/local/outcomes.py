@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fairway.live.backend.channel import STOPPED, RankProgress
 from fairway.live.backend.status import OutcomeKind, RunOutcome
+from fairway.live.local.agent.keepers import keeper_of
 from fairway.live.local.identity import boot
-from fairway.live.local.keepers import keeper_of
 from fairway.live.local.run_files import RunExit, RunFiles
 from fairway.live.untrusted_file import UntrustedFileError, read_regular
 

@@ -34,7 +34,7 @@ from ray.util import list_named_actors
 from fairway.errors import FairwayError, InputError
 from fairway.live.backend.codec import read_as
 from fairway.live.backend.commands import JobProgram
-from fairway.live.local.frames import encoded, listening_socket, read_message
+from fairway.live.local.agent.frames import encoded, listening_socket, read_message
 from fairway.live.ray.node_agent import NodeAgent
 from fairway.live.ray_cluster.client import connect
 from fairway.live.ray_cluster.draining import draining_nodes, notice_of

@@ -18,8 +18,8 @@ from typing import Any
 
 from fairway.errors import FairwayError, InputError
 from fairway.live.backend.logs import LogBlock
-from fairway.live.local.agent_client import AgentGoneError, AgentProcesses
-from fairway.live.local.frames import connected_socket, encoded, read_message
+from fairway.live.local.agent.client import AgentGoneError, AgentProcesses
+from fairway.live.local.agent.frames import connected_socket, encoded, read_message
 
 _START_SECONDS = 60.0
 _ENDING_SECONDS = 10.0

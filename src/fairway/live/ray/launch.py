@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from fairway.errors import FairwayError
-from fairway.live.local.agent_client import start_agent
+from fairway.live.local.agent.client import start_agent
 
 _PATIENCE_SECONDS = 50.0
 

@@ -23,7 +23,7 @@ from typing import Any
 from fairway.errors import InputError
 from fairway.live.backend.accelerators import found_accelerators
 from fairway.live.backend.commands import JobProgram
-from fairway.live.local.frames import connected_socket
+from fairway.live.local.agent.frames import connected_socket
 from fairway.live.local.log_files import log_path, read_log
 from fairway.live.local.programs import refuse_what_cannot_run
 from fairway.live.ray.work_package import ReceivedPackages

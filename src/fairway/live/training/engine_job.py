@@ -14,8 +14,8 @@ from fairway.cluster import Cluster, resources_in_words
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.jobs.description import JobDescription
+from fairway.live.training.admission.priorities import USUAL, PriorityClass
 from fairway.live.training.clock import Clock
-from fairway.live.training.priorities import USUAL, PriorityClass
 from fairway.profiles.tables import ThroughputTable
 
 _UNKNOWN_RATE = 1.0

@@ -42,14 +42,14 @@ from fairway.jobs import Entity
 from fairway.live.backend.commands import RetireJob, RunCommand
 from fairway.live.backend.logs import LOG_BYTES
 from fairway.live.training import ledger, measurements
+from fairway.live.training.admission.gate import Gate
+from fairway.live.training.admission.priorities import Priorities, PriorityClass
+from fairway.live.training.admission.quotas import Quotas
 from fairway.live.training.beliefs import Beliefs
 from fairway.live.training.clock import Clock
 from fairway.live.training.commands import ask_to_end, follow, take_back
 from fairway.live.training.decision.suspects import Suspects
-from fairway.live.training.gate import Gate
 from fairway.live.training.leases import Leases, LiveJob
-from fairway.live.training.priorities import Priorities, PriorityClass
-from fairway.live.training.quotas import Quotas
 from fairway.live.training.standing import standing_document
 from fairway.live.training.statistics import Statistics
 from fairway.profiles.tables import ThroughputTable

@@ -15,7 +15,7 @@ from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
 from fairway.live.backend.registry import backend_named
 from fairway.live.backend.status import MachineSize
-from fairway.live.training.priorities import Priorities, PriorityClass
+from fairway.live.training.admission.priorities import Priorities, PriorityClass
 from fairway.magnitudes import FACTORS, SPANS
 
 

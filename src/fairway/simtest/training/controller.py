@@ -13,9 +13,9 @@ from sqlalchemy import Connection
 
 from fairway.jobs.description import job_of
 from fairway.live.local.backend import LocalBackend
+from fairway.live.training.admission.priorities import PriorityClass
+from fairway.live.training.admission.quotas import TOTAL
 from fairway.live.training.controller import Controller
-from fairway.live.training.priorities import PriorityClass
-from fairway.live.training.quotas import TOTAL
 from fairway.live.training.settings import ControllerSettings
 from fairway.service.intake import Intake
 from fairway.simtest.training.writer import SimulatedWriter

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fairway.fault_points import reached
-from fairway.live.local.keepers import keeper_of, write_notice
+from fairway.live.local.agent.keepers import keeper_of, write_notice
+from fairway.live.local.keeper.stopping import Stopping
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
-from fairway.live.local.stopping import Stopping
 from fairway.simtest.training.jobs import START_SECONDS, SimulatedJob
 from fairway.simtest.virtual_loop import Due, ProcessKilledError, Timeline
 

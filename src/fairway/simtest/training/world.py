@@ -26,10 +26,11 @@ from fairway import fault_points
 from fairway.errors import FairwayError, InputError
 from fairway.live import durable_file
 from fairway.live.backend.accelerators import emulated_accelerators
-from fairway.live.local import outcomes, preparation, run_table
-from fairway.live.local.agent import Agent, Converse
-from fairway.live.local.agent_state import AgentState
-from fairway.live.local.disposal import remove_tree
+from fairway.live.local import outcomes
+from fairway.live.local.agent import preparation, run_table
+from fairway.live.local.agent.disposal import remove_tree
+from fairway.live.local.agent.process import Agent, Converse
+from fairway.live.local.agent.state import AgentState
 from fairway.live.local.run_files import RunFiles
 from fairway.simtest.training.agent_disk import AgentDisk
 from fairway.simtest.training.controller import SimulatedController

@@ -18,11 +18,11 @@ from fairway.live.backend.codec import COMMANDS
 from fairway.live.backend.commands import EndRun, JobProgram, StartRun
 from fairway.live.backend.reports import RunProgressed, RunStarted
 from fairway.live.backend.status import RunState
-from fairway.live.local.agent_client import AgentClient, AgentGoneError, start_agent
-from fairway.live.local.agent_state import AgentState
-from fairway.live.local.frames import FrameError, connected_socket, encoded
+from fairway.live.local.agent.client import AgentClient, AgentGoneError, start_agent
+from fairway.live.local.agent.frames import FrameError, connected_socket, encoded
+from fairway.live.local.agent.keepers import KeeperProcesses, keeper_of
+from fairway.live.local.agent.state import AgentState
 from fairway.live.local.identity import identify
-from fairway.live.local.keepers import KeeperProcesses, keeper_of
 from tests.live.training.jobs import COUNTING
 from tests.live.training.machine import Machine, kill, python, until
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fairway.live.local import disposal
-from fairway.live.local.disposal import Disposal, remove_tree
+from fairway.live.local.agent import disposal
+from fairway.live.local.agent.disposal import Disposal, remove_tree
 
 
 def _nested(directory: Path, depth: int) -> None:

@@ -16,7 +16,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import csr_array
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
-from fairway.allocate.kernels.interior import (
+from fairway.allocate.kernels.interior.alone import (
     BACK_OFF,
     ENOUGH,
     LEAST_CENTRING,

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from fairway.live.backend.channel import LeaseState
+from fairway.live.local.agent.nurseries import Forked, Nursery
 from fairway.live.local.containment import Containment, group_at
 from fairway.live.local.identity import ProcessIdentity, kill_remains, process_row, send_signal
-from fairway.live.local.nurseries import Forked, Nursery
 from fairway.live.local.run_files import RunFiles
 
 

@@ -19,7 +19,7 @@ from fairway.live.backend.channel import LeaseState
 from fairway.live.backend.commands import StartRun
 from fairway.live.backend.environment import common_environment, rank_environments
 from fairway.live.backend.status import RunState
-from fairway.live.local.agent_state import RunRecord
+from fairway.live.local.agent.state import RunRecord
 from fairway.live.local.containment import Containment
 from fairway.live.local.gpu_parts import GpuParts
 from fairway.live.local.job_user import JobUser

@@ -28,12 +28,12 @@ from typing import IO, TypeVar
 
 from fairway.live.backend.channel import STOPPED
 from fairway.live.bounded_log import open_log, trim_log
-from fairway.live.local.agreement_server import AgreementServer
+from fairway.live.local.agent.agreement_server import AgreementServer
 from fairway.live.local.containment import group_at, most_processes
 from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.job_user import JobUser
+from fairway.live.local.keeper.stopping import Stopping
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
-from fairway.live.local.stopping import Stopping
 from fairway.live.untrusted_file import UntrustedFileError, open_regular
 
 T = TypeVar("T")
@@ -392,7 +392,3 @@ def _when_there_is_room(files: RunFiles, write: Callable[[], T]) -> T | None:
             if not files.directory.is_dir():
                 return None
             time.sleep(_WRITE_AGAIN_SECONDS)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

@@ -1,6 +1,6 @@
 """Starts keepers by forking: an interpreter that has all they need loaded already, so that a keeper costs milliseconds.
 
-    python -m fairway.live.local.nursery AGENT_DIRECTORY
+    python -m fairway.live.local.keeper.nursery AGENT_DIRECTORY
 
 The agent has one. It has a single thread, holds no lock and no state. Its standard input is a socket, over which come
 the directories of runs that want a keeper, and over which go back those whose keeper has ended. Killed, it costs
@@ -19,8 +19,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from fairway.live.local import keeper
-from fairway.live.local.keeper import CHILD_SUBREAPER, children_of, prctl
+from fairway.live.local.keeper import process as keeper
+from fairway.live.local.keeper.process import CHILD_SUBREAPER, children_of, prctl
 
 MOST_BYTES = 8192
 """How long the name of a directory may be."""

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairway.live.local.nursery import MOST_BYTES
+from fairway.live.local.keeper.nursery import MOST_BYTES
 
 _SILENT_SECONDS = 10.0
 """A keeper that has not begun after so long never will: the nursery was stopped, or hangs."""
@@ -86,7 +86,7 @@ class Nursery:
         ours.setblocking(False)
         with theirs, (self._directory / "agent.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "fairway.live.local.nursery", str(self._directory)],
+                [sys.executable, "-m", "fairway.live.local.keeper.nursery", str(self._directory)],
                 stdin=theirs.fileno(),
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -37,7 +37,9 @@ from fairway.live.backend.answers import Refusal, RefusedError
 from fairway.live.backend.codec import REPORTS, Document
 from fairway.live.backend.reports import AcceleratorsChanged, BackendReport
 from fairway.live.devices.look import GpuWatch
-from fairway.live.local.agent_messages import (
+from fairway.live.local.agent.frames import SOCKET, encoded, listening_socket, peer_of, read_message
+from fairway.live.local.agent.keepers import KeeperProcesses, Keepers
+from fairway.live.local.agent.messages import (
     REQUESTS,
     SUPERSEDED,
     Acknowledged,
@@ -51,13 +53,11 @@ from fairway.live.local.agent_messages import (
     Shutdown,
     reply_document,
 )
+from fairway.live.local.agent.nurseries import Nursery
+from fairway.live.local.agent.run_table import RunTable
 from fairway.live.local.containment import Containment
-from fairway.live.local.frames import SOCKET, encoded, listening_socket, peer_of, read_message
 from fairway.live.local.identity import ProcessIdentity, identify, open_process
-from fairway.live.local.keepers import KeeperProcesses, Keepers
 from fairway.live.local.machine_size import machine_size
-from fairway.live.local.nurseries import Nursery
-from fairway.live.local.run_table import RunTable
 from fairway.wall_clock import MachineClock
 
 _TICK_SECONDS = 0.05
@@ -353,7 +353,3 @@ async def _served(
     gpus: GpuWatch | None,
 ) -> None:
     await Agent(directory, accelerators, time_scale=time_scale, gpus=gpus).serve(bound_to=bound_to)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -9,7 +9,7 @@ import pytest
 from fairway.errors import InputError
 from fairway.jobs import Entity
 from fairway.jobs.description import JobDescription, parse_job
-from fairway.live.training.quotas import TOTAL, Quotas
+from fairway.live.training.admission.quotas import TOTAL, Quotas
 
 TYPES = ["V100", "K80"]
 TEAMS = {

@@ -12,7 +12,7 @@ from fairway.live import durable_file
 from fairway.live.backend.commands import ForgetRun, JobProgram, StartRun
 from fairway.live.backend.reports import RunEnded
 from fairway.live.backend.status import OutcomeKind, RunState
-from fairway.live.local import keeper
+from fairway.live.local.keeper import process as keeper
 from fairway.live.local.run_files import RunFiles
 from tests.live.backend.simulated import SimulatedMachine
 

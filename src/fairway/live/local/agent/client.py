@@ -21,7 +21,8 @@ from fairway.live.backend.codec import REPORTS
 from fairway.live.backend.commands import RunCommand
 from fairway.live.backend.reports import BackendReport
 from fairway.live.backend.status import BackendStatus
-from fairway.live.local.agent_messages import (
+from fairway.live.local.agent.frames import connected_socket, encoded, peer_of, read_message
+from fairway.live.local.agent.messages import (
     REQUESTS,
     AgentRequest,
     AskStatus,
@@ -32,7 +33,6 @@ from fairway.live.local.agent_messages import (
     Shutdown,
     read_reply,
 )
-from fairway.live.local.frames import connected_socket, encoded, peer_of, read_message
 from fairway.live.local.identity import identify, send_signal
 
 SILENT_SECONDS = 10.0

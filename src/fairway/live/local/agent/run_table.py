@@ -33,16 +33,16 @@ from fairway.live.backend.reports import RunEnded, RunReport, RunStarted
 from fairway.live.backend.status import BackendStatus, MachineSize, OutcomeKind, RunOutcome, RunState, RunStatus
 from fairway.live.devices.gpus import Findings
 from fairway.live.devices.mps import MpsDaemons
-from fairway.live.local.agent_state import AgentState, RunRecord
+from fairway.live.local.agent.disposal import Disposal
+from fairway.live.local.agent.keepers import KeeperProcesses, Keepers, Spawned
+from fairway.live.local.agent.nurseries import Forked
+from fairway.live.local.agent.preparation import RunPreparation
+from fairway.live.local.agent.run_watch import RunWatch
+from fairway.live.local.agent.state import AgentState, RunRecord
 from fairway.live.local.containment import Containment
-from fairway.live.local.disposal import Disposal
 from fairway.live.local.gpu_parts import GpuParts
-from fairway.live.local.keepers import KeeperProcesses, Keepers, Spawned
-from fairway.live.local.nurseries import Forked
 from fairway.live.local.outcomes import outcome_of
-from fairway.live.local.preparation import RunPreparation
 from fairway.live.local.run_files import RunFiles
-from fairway.live.local.run_watch import RunWatch
 from fairway.live.untrusted_file import UntrustedFileError
 from fairway.wall_clock import MachineClock
 

@@ -14,7 +14,7 @@ from fairway.jobs import Entity
 from fairway.jobs.description import job_of
 from fairway.jobs.expansion import expanded
 from fairway.live.backend.status import MachineSize
-from fairway.live.training.priorities import PriorityClass
+from fairway.live.training.admission.priorities import PriorityClass
 from fairway.store.reservations import cancel_reservation, reserve
 from fairway.store.states import JobState
 from fairway.store.submissions import Submission, submit

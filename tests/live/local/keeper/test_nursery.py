@@ -14,12 +14,12 @@ import pytest
 from fairway.live.backend.accelerators import emulated_accelerators
 from fairway.live.backend.commands import JobProgram, StartRun
 from fairway.live.backend.reports import RunEnded, RunReport
-from fairway.live.local import nurseries
+from fairway.live.local.agent import nurseries
+from fairway.live.local.agent.keepers import KeeperProcesses, keeper_of
+from fairway.live.local.agent.nurseries import Nursery
+from fairway.live.local.agent.run_table import RunTable
 from fairway.live.local.identity import identify, process_table
-from fairway.live.local.keepers import KeeperProcesses, keeper_of
-from fairway.live.local.nurseries import Nursery
 from fairway.live.local.run_files import RunFiles
-from fairway.live.local.run_table import RunTable
 from tests.live.training.machine import Machine, kill, until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")
@@ -29,7 +29,8 @@ def nursery_of(agent: int) -> int | None:
     """The nursery among the children of a process, which may have others, such as a database of other tests."""
     children = [row.pid for row in process_table() if row.parent == agent]
     return next(
-        (pid for pid in children if b"fairway.live.local.nursery" in Path(f"/proc/{pid}/cmdline").read_bytes()), None
+        (pid for pid in children if b"fairway.live.local.keeper.nursery" in Path(f"/proc/{pid}/cmdline").read_bytes()),
+        None,
     )
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from fairway.live.backend.channel import RankProgress
 from fairway.live.backend.reports import CheckpointSaved, RunProgressed
-from fairway.live.local.agent_state import RunRecord
-from fairway.live.local.keepers import Spawned
+from fairway.live.local.agent.keepers import Spawned
+from fairway.live.local.agent.state import RunRecord
 from fairway.live.local.outcomes import checkpoint_step
 from fairway.live.local.run_files import RunFiles
 

@@ -14,7 +14,7 @@ with Mehrotra's predictor and corrector, from the least-squares start and with t
 Boyd describe ("ECOS: an SOCP solver for embedded systems", ECC 2013), for linear programs only.
 
 In the standard form of the method, minimise c y such that G y + s = h, s >= 0, with multipliers z >= 0, where y holds
-the shares and t; one iteration takes time in proportion to the number of jobs (`interior_system`).
+the shares and t; one iteration takes time in proportion to the number of jobs (`system`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.kernels.interior_system import back_solve, backward, factor, forward, row_scales
+from fairway.allocate.kernels.interior.system import back_solve, backward, factor, forward, row_scales
 from fairway.compiled import FloatTable, compiled
 
 ENOUGH = 3e-6
