@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
+from fairway.compiled import BoolTable, FloatTable, compiled, compiled_within
 from fairway.place.arrays import BoolArray, FloatArray
 from fairway.place.fleet import Fleet
 from fairway.place.graph import TaskGraph
@@ -79,9 +79,9 @@ def _demands(graphs: Sequence[TaskGraph], fleet: Fleet, workers: int) -> tuple[F
     return work * scale, squares * scale, worth * scale
 
 
-@njit(cache=True)
+@compiled()
 def _improve(
-    homes: BoolArray, work: FloatArray, squares: FloatArray, worth: FloatArray, sizes: FloatArray, memory: FloatArray
+    homes: BoolTable, work: FloatTable, squares: FloatTable, worth: FloatArray, sizes: FloatArray, memory: FloatArray
 ) -> None:
     """Change the models of one worker after another as long as that makes the cost less."""
     models, workers = homes.shape
@@ -125,8 +125,8 @@ def _improve(
                     least, better = best, True
 
 
-@njit(cache=True)
-def _cost(homes: BoolArray, work: FloatArray, squares: FloatArray, worth: FloatArray) -> float:
+@compiled_within()
+def _cost(homes: BoolTable, work: FloatTable, squares: FloatTable, worth: FloatArray) -> float:
     """What waiting costs with these homes, the work of each model in the best parts that are found."""
     models, workers = homes.shape
     busy, rest, counts = np.zeros(workers), np.zeros(workers), np.zeros(workers)
@@ -160,9 +160,9 @@ def _cost(homes: BoolArray, work: FloatArray, squares: FloatArray, worth: FloatA
     return total
 
 
-@njit(cache=True)
+@compiled_within()
 def _give(
-    busy: FloatArray, rest: FloatArray, counts: FloatArray, work: FloatArray, squares: FloatArray, worth: FloatArray,
+    busy: FloatArray, rest: FloatArray, counts: FloatArray, work: FloatTable, squares: FloatTable, worth: FloatArray,
     model: int, worker: int, sign: float,
 ) -> None:  # fmt: skip
     busy[worker] += sign * work[model, worker] / _PARTS
@@ -170,7 +170,7 @@ def _give(
     counts[worker] += sign * worth[model] / _PARTS
 
 
-@njit(cache=True)
+@compiled_within()
 def _waiting(busy: float, rest: float, counts: float) -> float:
     """What waits cost at one worker: W, of all that comes there."""
     if busy < _FULL:
