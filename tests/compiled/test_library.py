@@ -77,7 +77,10 @@ def test_the_library_answers_to_the_last_bit_what_python_does() -> None:
 
 @needs_library
 def test_nothing_is_compiled_and_no_compiler_is_loaded() -> None:
-    code = "import fairway.place.kernels, fairway.allocate.policies, sys; print('numba' in sys.modules)"
+    code = (
+        "import fairway.place.homes, fairway.allocate.policies, fairway.sim.serving, fairway.sim.training, sys; "
+        "print('numba' in sys.modules)"
+    )
     assert run(code, FAIRWAY_COMPILED="ahead") == "False"
     assert run(code, FAIRWAY_COMPILED="jit") == "True"
 

@@ -62,8 +62,7 @@ def _demands(graphs: Sequence[TaskGraph], fleet: Fleet, workers: int) -> tuple[F
     models = len(fleet.models)
     work, squares, worth = np.zeros((models + 1, workers)), np.zeros((models + 1, workers)), np.zeros(models + 1)
     for graph in graphs:
-        fastest = graph.seconds.min(axis=1)
-        least = max(1e-9, *graph.workflow.upward_ranks(fastest.tolist(), [0.0] * len(graph)))
+        least = max(1e-9, graph.workflow.critical_path(graph.seconds.min(axis=1).tolist()).seconds)
         for stage, needed in enumerate(graph.needed):
             run, size = graph.seconds[stage, :workers], 1
             if graph.plan is not None:

@@ -197,6 +197,13 @@ def test_too_few_workers_are_all_used_and_models_share_where_memory_allows() -> 
     assert [stage.workers.any() for stage in tight] == [False, True]
 
 
+@pytest.mark.parametrize(("slo", "batch"), [(0.05, 4), (0.0499, 2), (0.09, 8), (0.0199, 1)])
+def test_with_too_few_workers_a_batch_may_take_all_of_its_share(slo: float, batch: int) -> None:
+    busy = Demand(application(slo, BATCHES), (0,), 1000.0, poisson(1000.0, 1.0))
+    ((stage,),) = InferLinePlanner().plan([busy], machines(1), None, 1.0)
+    assert stage.batches.tolist() == [batch]
+
+
 def test_a_plan_holds_until_the_sample_is_twice_as_long() -> None:
     planner = InferLinePlanner(tunes=False)
     first = planner.plan([demand(20.0, 2.0)], machines(6), None, 2.0)
