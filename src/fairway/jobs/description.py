@@ -56,6 +56,7 @@ from fairway.jobs.values import (
     Variables,
     Webhook,
     Weight,
+    is_url,
     job_name,
 )
 from fairway.magnitudes import MOST_STEPS
@@ -113,12 +114,18 @@ class Checkpoint(_Part):
     )
     directory: Directory | None = Field(
         default=None,
-        description="Where its checkpoints go; in Fairway's own directory otherwise.",
-        examples=["/data/checkpoints"],
+        description="Where its checkpoints go: a directory, or a URL that fsspec knows; in Fairway's own directory "
+        "otherwise.",
+        examples=["/data/checkpoints", "s3://bucket/resnet"],
     )
     seconds: Span = Field(
         default=60.0, description="How long saving may take when it is preempted, in seconds or as a span."
     )
+
+    @property
+    def at_url(self) -> bool:
+        """Whether its directory is a URL."""
+        return self.directory is not None and is_url(self.directory)
 
 
 class Environment(_Part):
@@ -263,6 +270,15 @@ class JobDescription(_Part):
     )
 
     @model_validator(mode="after")
+    def _checkpoints_of_one_node(self) -> JobDescription:
+        if self.checkpoint.at_url and self.num_nodes > 1:
+            raise InputError(
+                f"checkpoint.directory: '{self.checkpoint.directory}' given for a gang that may span {self.num_nodes} "
+                "nodes, whose ranks have to see each other's checkpoints; give a directory that the nodes share"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _one_kind_of_many(self) -> JobDescription:
         if self.matrix is None:
             return self
@@ -299,8 +315,12 @@ class JobDescription(_Part):
 
     @property
     def checkpoint_directory(self) -> str | None:
-        """Where it saves on this machine, if it says so."""
-        return _at_home(self.checkpoint.directory)
+        """Where it saves on this machine, or at a URL, if it says so; there each job of an array has its own place."""
+        named = self.checkpoint.directory
+        if named is None or not self.checkpoint.at_url:
+            return _at_home(named)
+        alone = self.array is None or self.many
+        return named if alone else f"{named.rstrip('/')}/{next(iter(self.array or ()))}"
 
     def seconds_left(self, submitted: datetime) -> float | None:
         """From submission to the deadline; 0 or less if it has passed, None if there is none."""

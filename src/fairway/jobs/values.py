@@ -24,6 +24,7 @@ LONGEST_NAME = 63
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _OURS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES"}
 
 MOST_LABELS = 32
@@ -71,6 +72,11 @@ def _variable_value(value: object) -> str:
     if "\0" in text:
         raise InputError("a character of code 0 given, which no variable can have")
     return text
+
+
+def is_url(text: str) -> bool:
+    """Whether a text is a URL, and no path."""
+    return _URL.match(text) is not None
 
 
 def _labels(given: object) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import ConfigDict, Field
 
+from fairway.jobs.values import is_url
 from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
 
 CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -56,6 +57,12 @@ class JobProgram:
     requirements: Annotated[str, Field(min_length=1)] | None = None
     cpus: Positive | None = None
     memory_bytes: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def checkpoints_at(self) -> str | None:
+        """The URL where its checkpoints are kept, if the directory for them is one."""
+        named = self.checkpoint_directory
+        return named if named is not None and is_url(named) else None
 
     @property
     def names_files(self) -> bool:

@@ -59,7 +59,9 @@ def refuse_what_cannot_run(program: JobProgram) -> None:
         _require_file("environment.uv", Path(program.workdir or "/") / program.requirements)
     if program.workdir is not None:
         _require_directory(Path(program.workdir))
-    if program.checkpoint_directory is not None:
+    if program.checkpoints_at is not None:
+        _require_store(program.checkpoints_at)
+    elif program.checkpoint_directory is not None:
         _require_writable(Path(program.checkpoint_directory))
     if program.requirements is not None:
         return  # it may bring the command
@@ -110,6 +112,24 @@ def _require_writable(path: Path) -> None:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{where}: '{path}' cannot be written ({why}); give a directory that can") from None
+
+
+def _require_store(url: str) -> None:
+    """Refuse a URL that no library here knows; whether it can be reached shows only with what the job has."""
+    try:
+        import fsspec  # noqa: PLC0415 - an extra, which only such jobs need
+    except ModuleNotFoundError:
+        raise InputError(
+            f"checkpoint.directory: '{url}' given, which needs fsspec; install Fairway with its extra 'fsspec' on "
+            "every machine, or give a directory"
+        ) from None
+    kind = url.partition("://")[0]
+    if kind == "memory":
+        raise InputError(f"checkpoint.directory: '{url}' given, which is gone with each process; give another")
+    try:
+        fsspec.get_filesystem_class(kind)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"checkpoint.directory: '{url}' given, but {error}") from None
 
 
 def _require_command(where: str, command: str | tuple[str, ...], program: JobProgram) -> None:

@@ -57,15 +57,16 @@ class RunPreparation:
         job, program = command.job, command.program
         cpus = self._cpus_of(command, accelerators)
         user = None if program.user is None else _user_named(program.user)
-        checkpoints = Path(program.checkpoint_directory or self.directory / "checkpoints" / job).absolute()
+        named = None if program.checkpoints_at else program.checkpoint_directory
+        checkpoints = Path(named or self.directory / "checkpoints" / job).absolute()
         logs = [log_path(self.directory, job, rank) for rank in command.ranks]
         needed = {"log directory": logs[0].parent}
-        if user is None or program.checkpoint_directory is None:  # what a user names, only that user makes
+        if user is None or named is None:  # what a user names, only that user makes
             needed["checkpoint directory"] = checkpoints
         for what, directory in needed.items():
             if problem := _cannot_write(directory):
                 raise RefusedError(Refusal.CANNOT_START, f"{what} {problem}")
-        if user is not None and program.checkpoint_directory is None:
+        if user is not None and named is None:
             self._give(checkpoints, user)
         run = RunRecord(
             lease=command.lease,
@@ -124,6 +125,7 @@ class RunPreparation:
             cpus=cpus,
             memory_bytes=program.memory_bytes,
             agreement=_agreement_of(command),
+            checkpoints_at=program.checkpoints_at,
         )
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         files.channel.directory.mkdir(mode=0o700, exist_ok=True)

@@ -32,6 +32,7 @@ from fairway.live.local.agent.agreement_server import AgreementServer
 from fairway.live.local.containment import group_at, most_processes
 from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.job_user import JobUser
+from fairway.live.local.keeper.checkpoint_sender import CheckpointSender, bring_command
 from fairway.live.local.keeper.stopping import Stopping
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
 from fairway.live.untrusted_file import UntrustedFileError, open_regular
@@ -78,6 +79,7 @@ class Keeper:
             now=time.monotonic,
         )
         self._agreement: AgreementServer | None = None
+        self._sender: CheckpointSender | None = None
         self._told = self._shut_down = self._at_once = self._out_of_memory = False
         self._environment: dict[str, str] = {}
         self._group = group_at(order.groups)
@@ -94,6 +96,7 @@ class Keeper:
             self._let_ranks_agree()
             lease = self._files.lease()
             if lease is None or lease.stop is None:
+                self._bring_checkpoints(self._logs[0])
                 self._set_up(self._logs[0])
                 self._start(self._logs)
                 with suppress(OSError):  # a full disk is no reason to stop a job that runs
@@ -105,6 +108,8 @@ class Keeper:
             self._end_everything()
             return self._exit(str(error))
         self._wait()
+        if self._sender is not None:
+            self._sender.finish(self._order.checkpoint_seconds, self._is_urgent)
         self._end_everything()
         return self._exit(None)
 
@@ -159,6 +164,21 @@ class Keeper:
             why = error.strerror or error
             raise _CannotStartError(f"{where['address']}:{where['port']} cannot be listened at: {why}") from None
 
+    def _bring_checkpoints(self, log: IO[bytes]) -> None:
+        url, before = self._order.checkpoints_at, os.fstat(log.fileno()).st_size
+        if url is None:
+            return
+        if self._run_before(bring_command(url, self._order.environment["FAIRWAY_CHECKPOINT_DIR"]), log):
+            lines = _tail_of(self._order.logs[0], before).strip().splitlines() or ["it said nothing"]
+            raise _CannotStartError(f"checkpoints: {lines[-1]}")
+
+    def _is_urgent(self) -> bool:
+        """Whether the job has to end at once, whatever was not sent yet."""
+        if self._told:
+            self._told = False
+            self._ask()
+        return self._stop.asked == "now"
+
     def _set_up(self, log: IO[bytes]) -> None:
         if self._order.requirements is not None:
             self._build_environment(self._order.requirements, log)
@@ -198,6 +218,13 @@ class Keeper:
     def _start(self, logs: list[IO[bytes]]) -> None:
         for additions, log in zip(self._order.ranks, logs, strict=True):
             self._ranks.append(self._spawn(self._order.run, additions, log))
+        if self._order.checkpoints_at is not None:
+            self._sender = CheckpointSender(
+                self._order.checkpoints_at,
+                self._order.environment["FAIRWAY_CHECKPOINT_DIR"],
+                lambda command: self._spawn(command, {}, logs[0]),
+                lambda: self._sleep(_LOOK_SECONDS),
+            )
 
     def _spawn(self, run: str | list[str], additions: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
         environment = {**self._order.environment, **self._environment, **additions}
@@ -287,8 +314,8 @@ class Keeper:
                 self._codes[rank] = code
                 if code and self._first is None:
                     self._first = rank
-        ranks = {process.pid for process in self._ranks}
-        for pid in children_of(os.getpid()) - ranks:
+        known = {process.pid for process in (*self._ranks, *([self._sender] if self._sender else []))}
+        for pid in children_of(os.getpid()) - known:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
 
