@@ -115,6 +115,21 @@ def _foreign_postgresql(url: str) -> None:
         connection.execute("CREATE TABLE films (title TEXT)")
 
 
+def test_what_is_refused_is_not_held_open(tmp_path: Path) -> None:
+    def held() -> set[str]:
+        links = (each.readlink() for each in Path("/proc/self/fd").iterdir() if each.is_symlink())
+        return {str(link) for link in links if str(link).startswith(str(tmp_path))}
+
+    _foreign_sqlite(str(tmp_path / "store"))
+    with pytest.raises(InputError, match="holds tables of another program"):
+        open_store(tmp_path / "store")
+    assert held() == set()
+    (tmp_path / "torn.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
+    with pytest.raises(InputError, match=r"torn\.db"):
+        open_store(tmp_path / "torn.db")
+    assert held() == set()
+
+
 def test_tables_of_another_program_are_left_alone(url: str) -> None:
     make: Callable[[str], None] = _foreign_postgresql if url.startswith("postgresql") else _foreign_sqlite
     make(url)
