@@ -18,5 +18,5 @@ def test_objects_of_any_kind_are_written_as_objects() -> None:
 
 @pytest.mark.parametrize("value", [object(), float("nan"), float("inf"), {"a": {1, 2}}])
 def test_what_is_no_json_is_refused_in_one_line(value: object) -> None:
-    with pytest.raises(InputError, match="cannot be written as JSON: .*; use objects, lists, text and finite numbers"):
+    with pytest.raises(InputError, match=r"cannot be written as JSON: .*; use objects, lists, text and finite numbers"):
         json_text(value)
