@@ -265,7 +265,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         prog="python -m tests.mutants", description="Changes one operator at a time and sees whether any test notices."
     )
     parser.add_argument("paths", nargs="+", type=Path, help="files and folders below src/fairway")
-    parser.add_argument("--count", type=int, default=50, help="how many to try")
+    parser.add_argument("--count", type=int, default=50, help="how many to try; 0 only records the tests")
     parser.add_argument("--seed", type=int, default=0, help="which to try")
     parser.add_argument("--changed", metavar="REVISION", help="only what has changed since this revision of git")
     parser.add_argument("--budget", type=float, default=30.0, help="seconds of tests for one mutant, at most")
@@ -296,7 +296,9 @@ def main(arguments: Sequence[str]) -> int:
     warm_up()
     equal = [mutant for mutant in drawn if _is_equal(mutant, equals)]
     tried = [mutant for mutant in drawn if not _is_equal(mutant, equals)]
-    kernels = {str(one.file.relative_to(SOURCE)) for one in tried if _with_kernels(one.file)}
+    kernels = {
+        str(file.relative_to(SOURCE)) for file in {one.file for one in tried or everything} if _with_kernels(file)
+    }
     records = _recorded(folders_of(paths), kernels, options.jobs, only_there=options.recorded)
     selection = Selection(records, options.budget)
     print(f"{len(drawn)} mutants drawn; tests recorded after {time.monotonic() - began:.0f} s", flush=True)

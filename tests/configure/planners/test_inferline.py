@@ -180,6 +180,7 @@ def test_each_copy_has_a_worker_and_the_rest_repeat_unless_the_plan_is_lean() ->
     (stages,) = InferLinePlanner().plan([demand(20.0, 4.0)], machines(6), None, 4.0)
     assert (stages[0].workers | stages[1].workers).all()
     assert not (stages[0].workers & stages[1].workers).any(), "a worker holds one model"
+    assert [(stage.seconds, stage.later) for stage in stages] == [(0.02, 0.06), (0.06, 0.0)], "those of single requests"
     plan = InferLinePlanner(lean=True).plan([demand(20.0, 4.0)], machines(6), None, 4.0)
     assert plan.provision is not None
     used = sum(int(stage.workers.sum()) for stage in plan[0])

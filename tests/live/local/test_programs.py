@@ -110,8 +110,9 @@ def test_directories_have_to_be_there_and_be_given_whole(tmp_path: Path) -> None
     assert f"workdir: '{tmp_path / 'no'}' is not a directory" in refused(program("ls", workdir=str(tmp_path / "no")))
     refuse_what_cannot_run(program("ls", checkpoint_directory=str(tmp_path / "new" / "deep")))
     assert list(tmp_path.iterdir()) == [], "nothing is left of the attempt to write"
-    why = refused(program("ls", checkpoint_directory="c"))
-    assert "checkpoint.directory: 'c' given, expected the whole path" in why
+    assert "checkpoint.directory: 'c' given, expected the whole path" in refused(
+        program("ls", checkpoint_directory="c")
+    )
     (tmp_path / "file").touch()
     where = str(tmp_path / "file" / "c")
     assert f"checkpoint.directory: '{where}' cannot be written" in refused(program("ls", checkpoint_directory=where))
