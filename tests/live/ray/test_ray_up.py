@@ -281,8 +281,7 @@ def test_the_head_hears_what_the_queue_needs_and_that_it_needs_nothing_any_more(
     cluster.kill("b")
     cluster.start("b", "ray.io/accelerator-type=P100,fairway.io/node=b", gpus=1)
     (tmp_path / "p100.yaml").write_text(
-        f"run: [{sys.executable}, -c, 'import time; time.sleep(1000)']\n"
-        "resources: {accelerators: P100, cpus: 0.5}\n"
+        f"run: [{sys.executable}, -c, 'import time; time.sleep(1000)']\nresources: {{accelerators: P100, cpus: 0.5}}\n"
     )
     jobs: list[str] = []
 
