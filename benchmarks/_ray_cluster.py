@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -167,10 +168,18 @@ class NumberedCluster(RayCluster):
     """Several nodes with numbers, each at a loopback address of its own and with emulated GPUs; the first is the head.
 
     `environment` is the whole of what a client needs. Types are told by labels, or, where they are `declared`, so are
-    the accelerators themselves, of which Ray knows nothing then.
+    the accelerators themselves, of which Ray knows nothing then. Nodes and clients have this `environment` besides.
     """
 
-    def __init__(self, nodes: int = 3, *, gpus: int = 2, token: bool = True, declared: bool = False) -> None:
+    def __init__(
+        self,
+        nodes: int = 3,
+        *,
+        gpus: int = 2,
+        token: bool = True,
+        declared: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._files = TemporaryDirectory(prefix="fwr", dir="/tmp")  # short: Ray makes Unix sockets in it
         self.directory = Path(self._files.name)
         super().__init__(self.directory, token=secrets.token_hex(32) if token else None, host=host_of(0))
@@ -182,6 +191,7 @@ class NumberedCluster(RayCluster):
             "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
             "RAY_health_check_period_ms": "500",
             "RAY_health_check_failure_threshold": "4",
+            **(environment or {}),
         }
 
     def __enter__(self) -> Self:

@@ -5,9 +5,9 @@ The supervisor has a line to it, and says where all processes are, which of them
 has to be sure of, the keeper answers with ("done", its number). The keeper tells it at which port a new process listens
 and, from time to time, what each process does (`run_record`). No request passes through it.
 
-A keeper wakes once in a period, takes in what the others have sent, and sends what has changed; however many nodes there
-are. It does so at a moment of the period that is its own: so what the others send at theirs waits for half a period, in
-the mean, and their messages do not all come at once.
+A keeper wakes once in a period, takes in what the others have sent, and sends what has changed. It does so at a moment
+of the period that is its own: what the others send at theirs waits for half a period, in the mean, and their messages do
+not all come at once.
 """
 
 from __future__ import annotations
