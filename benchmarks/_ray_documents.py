@@ -1,9 +1,9 @@
 """The document application on three nodes of a Ray cluster: ours, and Ray Serve with `serve.multiplexed` beside it.
 
 A worker of ours, or a replica of Ray Serve's, on an accelerator of its own has memory for any half of the models. First
-both are up and take turns, at 60 % of what ours can do. Then each by itself is given more and more requests a second,
-up to the most of which 95 % are answered within four times what one takes alone; one that is refused is not in time. The
-nodes are loopback addresses of this machine, on whose cores they all run.
+both are up and take turns, at 60 % of what ours can do. Then each by itself is given more and more requests a second:
+up to which rate are 95 % answered within four times what one takes alone? What is refused is not in time. The nodes are
+loopback addresses of this machine, on whose cores they all run.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def documents(quick: bool, seed: int, repeats: int) -> Iterator[Result]:
             say(f"documents within {deadline:.2f} s on three nodes, {side}")
             with system as driver:
                 driver.clients(4, 3.0 if quick else 8.0)
-                trials = Trials(driver, deadline, 40 if quick else 150, seed)
+                trials = Trials(driver, deadline, 40 if quick else 100, seed)
                 found[side] = held_rate(trials.in_time, PART, capacity / 2, 0.1).rate, trials.tried
         rate, other = found["ours"][0], found["peer"][0]
         extra: dict[str, Any] = {"tried": found["ours"][1], "peer_tried": found["peer"][1], "deadline": deadline}

@@ -6,8 +6,8 @@ has to be sure of, the keeper answers with ("done", its number). The keeper tell
 and, from time to time, what each process does (`run_record`). No request passes through it.
 
 A keeper wakes once in a period, takes in what the others have sent, and sends what has changed. It does so at a moment
-of the period that is its own: what the others send at theirs waits for half a period, in the mean, and their messages do
-not all come at once.
+of the period that is its own. What the others send at theirs waits for half a period, in the mean, and their messages
+do not all come at once.
 """
 
 from __future__ import annotations
