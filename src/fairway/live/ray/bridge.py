@@ -48,7 +48,7 @@ _CALL_SECONDS, _UNPACK_SECONDS = 30.0, 300.0
 _PART_BYTES = 8 * 2**20
 _PREFIX = "fairway-agent-"
 _PROGRAM = TypeAdapter(JobProgram)
-_DEMAND = TypeAdapter(tuple[JobDemand, ...])
+_DEMAND: TypeAdapter[tuple[JobDemand, ...]] = TypeAdapter(tuple[JobDemand, ...])
 _LOG = logging.getLogger(__name__)
 
 
@@ -325,7 +325,8 @@ class Bridge:
 
     async def _need(self, demand: list[dict[str, Any]]) -> None:
         """Ask Ray's autoscaler for the nodes that the queue needs."""
-        bundles = bundles_of(read_as(_DEMAND, demand, "demand"), self._types)
+        read: tuple[JobDemand, ...] = read_as(_DEMAND, demand, "demand")
+        bundles = bundles_of(read, self._types)
         await asyncio.wait_for(asyncio.to_thread(ask_ray_for, bundles), _CALL_SECONDS)
 
     async def _end(self) -> None:

@@ -19,7 +19,8 @@ from fairway.live.backend.demand import JobDemand
 def demand_of(engine: TrainingEngine, refused: Mapping[str, Job]) -> tuple[JobDemand, ...]:
     """From the jobs of an engine, and those that it has `refused` for want of workers, which are not in it."""
     jobs, types = engine.jobs, engine.types
-    running, waiting = [], []
+    running: list[JobDemand] = []
+    waiting: list[JobDemand] = []
     for position in range(len(jobs)):
         on = int(jobs.on[position])
         able = [on] if on >= 0 else np.flatnonzero(jobs.rates[position] > 0).tolist()

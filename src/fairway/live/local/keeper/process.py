@@ -314,7 +314,9 @@ class Keeper:
                 self._codes[rank] = code
                 if code and self._first is None:
                     self._first = rank
-        known = {process.pid for process in (*self._ranks, *([self._sender] if self._sender else []))}
+        known = {process.pid for process in self._ranks}
+        if self._sender is not None:
+            known.add(self._sender.pid)
         for pid in children_of(os.getpid()) - known:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
