@@ -75,7 +75,7 @@ class RunRecord:
 class AgentState:
     """Everything that has to outlive the agent.
 
-    `floors` has the last lease of each job whose runs are forgotten, `boot` names the boot of the machine that wrote it.
+    `floors` has the last lease of each job whose runs are forgotten, `boot` names the boot that wrote it.
     """
 
     epoch: int = 0

@@ -204,8 +204,9 @@ class Monitor:
         self._newest.clear()
         for worker in self.workers:
             stage = self._lanes[worker.number][LaneKind.STAGE].read() if worker.is_there else None
-            for mark in stage.marks if stage is not None and stage.is_active else ():
-                self._newest[mark] = max(stage.since, self._newest.get(mark, stage.since))
+            if stage is not None and stage.is_active:
+                for mark in stage.marks:
+                    self._newest[mark] = max(stage.since, self._newest.get(mark, stage.since))
 
     def _is_still(self, worker: SupervisedWorker, doing: Running) -> bool:
         """Whether a worker does what it did a turn ago: what is read while it is written may be of two things."""
