@@ -27,6 +27,7 @@ from fairway.engine.serving.messages import (
     UNPLACEABLE,
     Mate,
     Run,
+    TakesUntil,
     TaskDone,
     TimePassed,
 )
@@ -337,6 +338,13 @@ class Station(Residency):
             self.load.fade(now)
             self._rest()
         self._row_changed = True
+
+    def _takes_until(self, event: TakesUntil) -> None:
+        """Count as busy until then, so that others are placed elsewhere while a run takes as long as it may."""
+        if self.running is not None and not self._shared:
+            self.load.busy_until = max(self.load.busy_until, event.until)
+            self.due = max(self.due, event.until) if self._watches_time else self.due
+            self._row_changed = True
 
     def _rest(self) -> None:
         """A worker that is slow looks at its load now and then, until that is forgotten; idle copies may have to go."""
