@@ -9,10 +9,12 @@ import { Tile } from "./parts";
 import { packed, readRun } from "./run";
 import { change, state, useHash, useState_ } from "./state";
 import "./style.css";
+import { Compare } from "./views/compare";
+import { Curves } from "./views/curves";
 import { Decisions } from "./views/decisions";
 import { Docs } from "./views/docs";
 import { JobPage, Jobs } from "./views/jobs";
-import { Overview } from "./views/overview";
+import { Origin, Overview } from "./views/overview";
 import { Plan } from "./views/plan";
 import { ServedOverview, ServedWorkflows } from "./views/served";
 import { Teams } from "./views/teams";
@@ -24,8 +26,10 @@ const THEMES = ["auto", "light", "dark"];
 function views(): [string, string][] {
   if (state.served && state.saved === null) return [["", "Overview"], ["workflows", "Workflows"]];
   const run = state.run;
-  if (run?.kind === "serving") return [["", "Overview"], ["workflows", "Workflows"], ["requests", "Requests"], ["workers", "Workers"]];
-  const all: [string, string][] = [["", "Overview"], ["jobs", "Jobs"], ["teams", "Teams"], ["workers", "Workers"], ["decisions", "Decisions"], ["plan", "Plan"]];
+  if (run?.kind === "curves") return [["", "Results"]];
+  const compare: [string, string][] = state.server === null ? [["compare", (state.saved?.runs.length ?? 0) > 1 ? "Compare" : "Results"]] : [];
+  if (run?.kind === "serving") return [["", "Overview"], ...compare, ["workflows", "Workflows"], ["requests", "Requests"], ["workers", "Workers"]];
+  const all: [string, string][] = [["", "Overview"], ...compare, ["jobs", "Jobs"], ["teams", "Teams"], ["workers", "Workers"], ["decisions", "Decisions"], ["plan", "Plan"]];
   if (state.server === "up") all.push(["api", "API"]);
   return all;
 }
@@ -36,6 +40,8 @@ function View({ path }: { path: string[] }) {
   if (view === "api" && state.server === "up") return <Docs />;
   if (state.served && !run) return view === "workflows" ? <ServedWorkflows /> : <ServedOverview state={state} />;
   if (!run) return null;
+  if (run.kind === "curves") return <><Curves run={run} /><Origin state={state} /></>;
+  if (view === "compare" && state.saved) return <Compare saved={state.saved} chosen={state.chosen} />;
   if (run.kind === "serving") {
     if (view === "workflows") return <Workflows run={run} />;
     if (view === "requests") return rest.length ? <RequestPage run={run} number={Number(rest[0])} /> : <Requests run={run} />;

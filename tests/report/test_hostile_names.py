@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pytest
-
 from fairway.report.serving.page import serving_page
 from fairway.report.training.charts import plotly_text
 from fairway.report.training.page import page
+
 from fairway.sim.scenario import ColdStarts
 from tests.report.records import four_jobs, jobs, leases, record
 from tests.report.serving.test_page import record as serving_record

@@ -10,8 +10,6 @@ from typing import Any
 
 import jinja2
 import pytest
-
-import fairway.report
 from fairway.report.page_document import (
     Column,
     NumberCell,
@@ -26,9 +24,11 @@ from fairway.report.page_document import (
     render,
     title_of,
 )
-from fairway.report.serving import page as serving_page
 from fairway.report.serving.charts import cache_chart
 from fairway.report.training.charts import log_ticks
+
+import fairway.report
+from fairway.report.serving import page as serving_page
 from tests.report.serving.test_page import record
 from tests.report.training.test_page import Elements
 

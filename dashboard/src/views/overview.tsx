@@ -1,20 +1,20 @@
-// Overview: the numbers of the moment, the cluster by node and type, use and queue over time; of several runs, which is best.
+// Overview: the numbers of the moment, the cluster by node and type, use and queue over time.
 
 import { useMemo } from "preact/hooks";
 import { Chart } from "../chart";
 import { GREY, colourOf } from "../colours";
 import { digits, dollars, percent, plural, span } from "../format";
 import { binsOf, busyByType, costOf, deadlinesMet, dollarsPerHour, mean, requestsOverTime, waitingAndRunning, workersByType } from "../measures";
-import { Card, Table, Tile } from "../parts";
-import { type Run, type ServingRun, type TrainingRun } from "../run";
-import { type State, change } from "../state";
+import { Card, Tile } from "../parts";
+import type { ServingRun, TrainingRun } from "../run";
+import type { State } from "../state";
 
 export function Overview({ state }: { state: State }) {
   const run = state.run!;
   return (
     <>
-      {state.saved && state.saved.runs.length > 1 && <Comparison runs={state.saved.runs} chosen={state.chosen} />}
-      {run.kind === "training" ? <Training run={run} state={state} /> : <Serving run={run} />}
+      {run.kind === "training" && <Training run={run} state={state} />}
+      {run.kind === "serving" && <Serving run={run} />}
       {state.saved && state.server === null && <Origin state={state} />}
     </>
   );
@@ -159,48 +159,7 @@ function Serving({ run }: { run: ServingRun }) {
   );
 }
 
-function Comparison({ runs, chosen }: { runs: Run[]; chosen: number }) {
-  const training = runs[0].kind === "training";
-  const number = (name: string, of: (run: Run) => number | null | undefined, show: (value: number | null | undefined) => string) => ({
-    name, number: true, sort: (run: Run) => of(run) ?? null, cell: (run: Run) => show(of(run)),
-  });
-  const named = {
-    name: training ? "policy" : "scheduler",
-    sort: (run: Run) => run.label,
-    cell: (run: Run) => (
-      <button type="button" class={`plain link ${runs[chosen] === run ? "chosen" : ""}`} onClick={() => change({ chosen: runs.indexOf(run), run })}>{run.label}</button>
-    ),
-  };
-  const columns = training
-    ? [
-        named,
-        number("mean JCT", (run) => run.summary.jct_seconds?.mean, span),
-        number("p99 JCT", (run) => run.summary.jct_seconds?.p99, span),
-        number("makespan", (run) => run.summary.makespan_seconds, span),
-        number("utilisation", (run) => run.summary.utilization, percent),
-        number("mean ρ", (run) => run.summary.rho?.mean, digits),
-        number("preemptions per job", (run) => run.summary.preemptions_per_job, digits),
-        number("deadlines missed", (run) => run.summary.slo_violations, digits),
-        number("cost", (run) => run.summary.cost_dollars, dollars),
-      ]
-    : [
-        named,
-        number("in time", (run) => run.summary.slo_hit_rate, percent),
-        number("mean latency", (run) => run.summary.latency_seconds?.mean, span),
-        number("p99 latency", (run) => run.summary.latency_seconds?.p99, span),
-        number("mean slow-down", (run) => run.summary.slowdown?.mean, digits),
-        number("model in memory", (run) => run.summary.cache_hit_rate, percent),
-        number("utilisation", (run) => run.summary.utilization, percent),
-        number("cost", (run) => run.summary.cost_dollars, dollars),
-      ];
-  return (
-    <Card title="Runs compared" note="The run that is chosen is the one that all views show.">
-      <Table columns={columns} rows={runs} label="Runs compared" keyOf={(run) => runs.indexOf(run)} />
-    </Card>
-  );
-}
-
-function Origin({ state }: { state: State }) {
+export function Origin({ state }: { state: State }) {
   const saved = state.saved!;
   return (
     <Card title="How this came about">

@@ -60,6 +60,6 @@ def export(
         run = opened.read(saved_store, decisions=not no_decisions)
     if not run["jobs"]["id"]:
         raise InputError(f"{address}: no job was ever submitted there, so there is nothing to save")
-    save_runs([run], target, perfetto, command=None, origin=_LIVE)
+    save_runs([run], saved=target, perfetto=perfetto, command=None, origin=_LIVE)
     jobs, leases = len(run["jobs"]["id"]), len(run["leases"]["number"])
     typer.echo(f"saved {jobs} job{'' if jobs == 1 else 's'} and {leases} lease{'' if leases == 1 else 's'} to {target}")

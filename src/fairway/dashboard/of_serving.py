@@ -56,6 +56,7 @@ def saved_serving(record: ServingRecord) -> dict[str, Any]:
             "misses": workers.misses.tolist(),
             "loads": workers.fetches.tolist(),
             "evictions": workers.evictions.tolist(),
+            "awaited": workers.awaited.tolist(),
         },
         "requests": {
             "arrival": _rounded(requests.arrival),
@@ -87,6 +88,11 @@ def saved_serving(record: ServingRecord) -> dict[str, Any]:
             "ahead": copies.ahead.tolist(),
             "start": _rounded(copies.start),
             "end": _rounded(copies.end),
+        },
+        "staleness": {
+            "time": _rounded(record.staleness.time),
+            "load_seconds": _rounded(record.staleness.load_seconds),
+            "models_wrong": _rounded(record.staleness.models_wrong),
         },
     }
 

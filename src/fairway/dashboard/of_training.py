@@ -75,6 +75,7 @@ def saved_training(record: TrainingRecord) -> dict[str, Any]:
             "steps_left": nowhere,
             "reason_code": ["NeverFits" if each else None for each in never.tolist()],
             "reason": ["it can never run on this cluster" if each else None for each in never.tolist()],
+            "counted": jobs.counted.tolist(),
         },
         "leases": _leases(record.leases),
         "attempts": {name: [] for name in ("job", "attempt", "start", "end", "outcome", "exit_code", "reason")},

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fairway.report.serving.page import serving_page, write_serving_page
 from rich.console import Console
 
 from fairway.errors import InputError
 from fairway.report.serving.metrics import summarize_serving
-from fairway.report.serving.page import serving_page, write_serving_page
 from fairway.report.serving.record import ServingRecord, WorkflowFacts
 from fairway.report.serving.table import serving_table
 from fairway.sim.failures import Failure

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fairway.report.serving.page import serving_page, write_serving_page
 from rich.console import Console
 
 from fairway.report.serving.comparison import measures_of
 from fairway.report.serving.metrics import summarize_serving
-from fairway.report.serving.page import serving_page, write_serving_page
 from fairway.report.serving.record import RequestOutcome, ServingRecord, WorkflowFacts
 from fairway.report.serving.table import serving_table
 from fairway.sim.scenario import ColdStarts

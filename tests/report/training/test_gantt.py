@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairway.report.training.gantt import MOST_WORKERS_PER_TYPE, Gantt, gantt
+
 from tests.report.records import four_jobs, jobs, leases, many_leases, nothing_ran, record
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from fairway.errors import InputError
 from fairway.report.page_document import Origin
 from fairway.report.training.page import page, write_page
+
+from fairway.errors import InputError
 from fairway.report.training.record import TrainingRecord
 from tests.report.records import four_jobs, jobs, leases, many_leases, nothing_ran, record
 

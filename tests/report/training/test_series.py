@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from fairway.report.intervals import held_between, held_by_owner, mean_of_steps
 from fairway.report.training.series import MOST_INTERVALS, queue_length, utilization_by_type
 from fairway.report.training.shares import share_band, team_shares
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.report.records import four_jobs, jobs, leases, many_leases, nothing_ran, record, timeline
 
 
