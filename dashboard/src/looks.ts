@@ -24,7 +24,8 @@ export function looksOf(runs: Run[]): Look[] {
     const repeat = before.get(policy) ?? 0;
     before.set(policy, repeat + 1);
     const dashes = DASHES[(repeat + Math.floor(place / 10)) % DASHES.length];
-    return { run, name: run.label, policy, colour: colourOf(place), dash: dashes?.join(" "), dashes };
+    const alone = runs.filter((other) => policyOf(other) === policy).length === 1;
+    return { run, name: alone ? policy : run.label, policy, colour: colourOf(place), dash: dashes?.join(" "), dashes };
   });
 }
 

@@ -37,7 +37,6 @@ interface Props {
   across?: { at: number; name: string };
   upright?: { at: number; name: string };
   height?: number;
-  names?: boolean;
 }
 
 const LEFT = 62;
@@ -66,7 +65,7 @@ export function marksOf(low: number, high: number, log: boolean, at: (value: num
 
 const weight = (value: number): number => (Math.abs(Math.log10(value) - Math.round(Math.log10(value))) < 1e-6 ? 1 : 0);
 
-export function Plot({ label, curves, xName, yName, log = false, xShow, yShow, yEnds, across, upright, height = 300, names = true }: Props) {
+export function Plot({ label, curves, xName, yName, log = false, xShow, yShow, yEnds, across, upright, height = 300 }: Props) {
   const place = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(600);
   const [at, setAt] = useState<number | null>(null);
@@ -85,6 +84,7 @@ export function Plot({ label, curves, xName, yName, log = false, xShow, yShow, y
   const yMarks = ticks(y0, y1, 5).map((value): [number, string] => [value, yShow(value)]);
   const under = (value: number): number => (log ? x0 * (x1 / x0) ** value : x0 + value * (x1 - x0));
   const joined = curves.filter((curve) => !curve.apart && !curve.silent);
+  const named = curves.filter((curve) => !curve.silent);
   return (
     <div class="plot" ref={place}>
       <svg
@@ -119,20 +119,17 @@ export function Plot({ label, curves, xName, yName, log = false, xShow, yShow, y
             {curve.dots && curve.x.map((value, row) => (
               <circle key={row} cx={px(value)} cy={py(curve.y[row])} r={curve.apart ? 6 : 4} class={curve.open?.[row] ? "open" : ""}><title>{curve.told?.[row] ?? `${curve.name}: ${yShow(curve.y[row])} at ${xShow(value)}`}</title></circle>
             ))}
-            {curve.apart && names && curve.x.length > 0 && !curve.silent && (
-              <text class="point-name" x={px(curve.x[0]) + (along(curve.x[0]) > 0.75 ? -10 : 10)} y={py(curve.y[0]) + (k % 2 ? 16 : -8)} text-anchor={along(curve.x[0]) > 0.75 ? "end" : "start"}>{curve.name}</text>
-            )}
           </g>
         ))}
         {at !== null && <line class="rule" x1={px(at)} x2={px(at)} y1={TOP} y2={height - BOTTOM} />}
       </svg>
-      {joined.length > 0 && (
+      {named.length > 0 && (
         <p class="legend">
           {at !== null && <span class="faint">{`${xShow(at)}: `}</span>}
-          {joined.map((curve) => (
+          {named.map((curve) => (
             <span class="key" key={curve.name}>
-              <svg width="22" height="10" aria-hidden="true" class="curve" style={{ "--ink-of-line": curve.colour }}><path d="M0 5H22" stroke-dasharray={curve.dash} /></svg>
-              {curve.name}{at !== null ? ` ${valueAt(curve, at, yShow)}` : ""}
+              <svg width={curve.apart ? 12 : 22} height="10" aria-hidden="true" class="curve" style={{ "--ink-of-line": curve.colour }}>{curve.apart ? <circle cx="6" cy="5" r="4" /> : <path d="M0 5H22" stroke-dasharray={curve.dash} />}</svg>
+              {curve.name}{at !== null && !curve.apart ? ` ${valueAt(curve, at, yShow)}` : ""}
             </span>
           ))}
           {upright && <span class="key"><svg width="22" height="10" aria-hidden="true"><line class="rule" x1="0" x2="22" y1="5" y2="5" /></svg>{upright.name}</span>}

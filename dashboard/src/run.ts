@@ -49,7 +49,7 @@ export interface ServingRun {
   end: number;
   emulated: boolean;
   models: string[];
-  workflows: { name: string; lower_bound_seconds: number; slo_seconds: number | null; stages: string[]; edges: number[][] }[];
+  workflows: { name: string; lower_bound_seconds: number; slo_seconds: number | null; stages: string[]; edges: number[][]; budgets?: number[] }[];
   workers: {
     name: string[]; type: string[]; cpus: number[]; slices: number[]; busy_seconds: number[]; copy_seconds: number[];
     tasks: number[]; hits: number[]; partial: number[]; misses: number[]; loads: number[]; evictions: number[]; awaited?: number[];

@@ -44,6 +44,15 @@ const TRAINING: Measure[] = [
   { name: "cost", meaning: "dollars for all jobs", of: (run) => run.summary.cost_dollars, show: dollars, better: "less" },
 ];
 
+/** By policy, the mean over its runs of a number that is above 0. */
+function meansOf(looks: Look[], of: (run: Run) => number | null | undefined): { name: string; parts: { name: string; value: number; colour: string }[] }[] {
+  return [...new Set(looks.map((look) => look.policy))].flatMap((policy) => {
+    const mine = looks.filter((look) => look.policy === policy);
+    const known = mine.flatMap(({ run }) => of(run) || []);
+    return known.length ? [{ name: policy, parts: [{ name: policy, value: known.reduce((sum, value) => sum + value, 0) / known.length, colour: mine[0].colour }] }] : [];
+  });
+}
+
 const SERVING: Measure[] = [
   { name: "in time", meaning: "requests answered within their SLO", of: (run) => run.summary.slo_hit_rate, show: percent, better: "more" },
   { name: "mean latency", meaning: "from arrival to the end", of: (run) => run.summary.latency_seconds?.mean, show: span, better: "less" },
@@ -69,6 +78,8 @@ function Numbers({ looks, chosen }: { looks: Look[]; chosen: number }) {
   const groups = [...new Set(looks.map((look) => look.policy))].map((policy) => looks.filter((look) => look.policy === policy));
   const measures = (training ? TRAINING : SERVING).filter((measure) => looks.some(({ run }) => (measure.of(run) ?? null) !== null));
   const columns = measures.map((measure) => cellsOf(measure, groups));
+  const spans = measures.flatMap((measure, k) => (measure.show === span ? columns[k].map(({ mean }) => mean ?? 0) : []));
+  const unit = unitOf(longest(spans) / 5); // one for the whole table, so that its numbers can be compared
   const several = groups.some((group) => group.length > 1);
   const pick = (look: Look) => change({ chosen: looks.indexOf(look), run: look.run });
   return (
@@ -91,10 +102,11 @@ function Numbers({ looks, chosen }: { looks: Look[]; chosen: number }) {
               ),
             },
             ...measures.map((measure, column) => ({
-              name: measure.name, title: measure.meaning, number: true, sort: (k: number) => columns[column][k].mean,
+              name: measure.show === span ? `${measure.name} (${unit[0]})` : measure.name, title: measure.meaning, number: true, sort: (k: number) => columns[column][k].mean,
               cell: (k: number) => {
                 const { mean, half, best } = columns[column][k];
-                return <>{best ? <strong>{measure.show(mean)}</strong> : measure.show(mean)}{half !== null && <div class="faint">{`± ${measure.show(half)}`}</div>}</>;
+                const show = (value: number | null) => (measure.show === span ? digits(value === null ? null : value / unit[1]) : measure.show(value));
+                return <>{best ? <strong>{show(mean)}</strong> : show(mean)}{half !== null && <div class="faint">{`± ${show(half)}`}</div>}</>;
               },
             })),
           ]}
@@ -176,7 +188,7 @@ function TrainingCharts({ looks }: { looks: TrainingLook[] }) {
         )}
         {facts.some(({ share }) => share.length) && (
           <Card title="Who got its share" note="Time that a job held workers over what an equal share would have given it while it was there. At 1 it held exactly that.">
-            <Plot label="Part of the jobs that received at most a part of their share" xName="received, of the fair share" yName="jobs" yEnds={[0, 1]} xShow={digits} yShow={percent} upright={{ at: 1, name: "the fair share" }}
+            <Plot label="Part of the jobs that received at most a part of their share" log xName="received, of the fair share (logarithmic)" yName="jobs" yEnds={[0, 1]} xShow={digits} yShow={percent} upright={{ at: 1, name: "the fair share" }}
               curves={facts.map(({ share }, k) => ({ ...line(k), ...distribution(share, share.length) }))} />
           </Card>
         )}
@@ -186,9 +198,9 @@ function TrainingCharts({ looks }: { looks: TrainingLook[] }) {
         {looks.some(({ run }) => run.summary.cost_dollars) && (
           <Card title="What it cost" note="Time on each worker at its price.">
             <h3>all jobs</h3>
-            <Bars label="Cost of all jobs" show={dollars} bars={looks.filter(({ run }) => run.summary.cost_dollars).map(({ run, name, colour }) => ({ name, parts: [{ name: "cost", value: run.summary.cost_dollars, colour }] }))} />
+            <Bars label="Cost of all jobs" show={dollars} bars={meansOf(looks, (run) => run.summary.cost_dollars)} total={(bar) => dollars(bar.parts[0].value)} />
             <h3>each job that completed</h3>
-            <Bars label="Cost of each job that completed" show={dollars} bars={looks.filter(({ run }) => run.summary.cost_dollars && run.summary.completed).map(({ run, name, colour }) => ({ name, parts: [{ name: "cost", value: run.summary.cost_dollars / run.summary.completed, colour }] }))} />
+            <Bars label="Cost of each job that completed" show={dollars} bars={meansOf(looks, (run) => run.summary.completed && run.summary.cost_dollars / run.summary.completed)} total={(bar) => dollars(bar.parts[0].value)} />
           </Card>
         )}
         {leases && (
@@ -220,10 +232,7 @@ function Groups({ looks, title, of }: { looks: TrainingLook[]; title: string; of
         {names.slice(0, 20).map((name) => (
           <div key={name}>
             <h3>{of === "weights" ? `weight ${name}` : name}</h3>
-            <Bars label={`Mean completion time of ${name}`} show={span} bars={looks.flatMap(({ run, name: label, colour }) => {
-              const mean = run.summary[of]?.[name]?.jct_seconds?.mean;
-              return mean ? [{ name: label, parts: [{ name: label, value: mean, colour }] }] : [];
-            })} total={(bar) => span(bar.parts[0].value)} />
+            <Bars label={`Mean completion time of ${name}`} show={span} bars={meansOf(looks, (run) => run.summary[of]?.[name]?.jct_seconds?.mean)} total={(bar) => span(bar.parts[0].value)} />
           </div>
         ))}
       </div>

@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import { Chart } from "../chart";
-import { digits, dollars, percent, unitOf } from "../format";
+import { digits, dollars, percent, span, unitOf } from "../format";
 import type { Look } from "../looks";
 import { Level, binsOf, meansOver } from "../measures";
 import { Card } from "../parts";
@@ -62,7 +62,7 @@ function Latencies({ looks }: { looks: ServingLook[] }) {
   const left = flows.length - panels.length;
   return (
     <Card title="How long requests took" note={`Further left and higher is better: the part of the requests that were answered within a time. Where a curve crosses the dotted line is the part that was in time.${left > 0 ? ` The ${panels.length} workflows that most requests ask for; ${left} more are under Workflows.` : ""}`}>
-      <div class="panels">
+      <div class={`panels ${panels.length === 2 || panels.length === 4 ? "two" : ""}`}>
         {panels.map(({ flow, times, word, unit }) => {
           const slo = flows[flow].slo_seconds;
           return (
@@ -126,7 +126,7 @@ function OverTime({ looks }: { looks: ServingLook[] }) {
     if (!all.some((values) => values.some((value) => value !== null && value !== 0))) return null;
     return (
       <Card title={title} note={note}>
-        <Chart label={label} height={170} time={facts.bins.time} digitsOf={show} lines={looks.map((look, k) => ({ name: look.name, colour: look.colour, dash: look.dashes, values: all[k] })).filter((one) => one.values.length)} />
+        <Chart label={label} height={190} time={facts.bins.time} digitsOf={show} lines={looks.map((look, k) => ({ name: look.name, colour: look.colour, dash: look.dashes, values: all[k] })).filter((one) => one.values.length)} />
       </Card>
     );
   };
@@ -139,7 +139,7 @@ function OverTime({ looks }: { looks: ServingLook[] }) {
       {differ((run) => run.stages.batch) && chart("Batches", "The mean jobs of the tasks that started at a time.", "Mean batch over time", (fact) => fact.batch)}
       {differ((run) => run.stages.gpu) && chart("GPU slices", "The mean slices of the tasks that started at a time.", "Mean slices over time", (fact) => fact.slices)}
       {differ((run) => run.stages.cpu) && chart("CPUs", "The mean CPUs of the tasks that started at a time.", "Mean CPUs over time", (fact) => fact.cpus)}
-      {chart("How wrong planners were about loads", "The mean distance, in seconds, of what a planner believed of another worker's load from the truth.", "Mean error of loads over time", (fact) => fact.load, (value) => `${digits(value)} s`)}
+      {chart("How wrong planners were about loads", "The mean distance, in seconds, of what a planner believed of another worker's load from the truth.", "Mean error of loads over time", (fact) => fact.load, span)}
       {chart("How wrong planners were about models", "The part of all models and workers that a planner had wrong.", "Models that planners had wrong over time", (fact) => fact.wrong, percent)}
     </>
   );

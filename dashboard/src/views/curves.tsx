@@ -42,7 +42,7 @@ export function Curves({ run }: { run: CurvesRun }) {
           <Plot
             label={chart.title} height={380} xName={chart.x} yName={chart.y} xShow={SHOWN[chart.x_form] ?? digits} yShow={SHOWN[chart.y_form] ?? digits}
             yEnds={chart.y_form === "percent" ? [0, 1.02] : undefined} across={chart.across === null ? undefined : { at: chart.across, name: "searched for" }}
-            curves={curvesOf(run, number)} names={false}
+            curves={curvesOf(run, number)}
           />
         </Card>
       ))}

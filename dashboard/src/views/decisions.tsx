@@ -50,7 +50,7 @@ export function Decisions({ run, state, chosen }: { run: TrainingRun; state: Sta
     <>
       {trouble && <p class="trouble" role="alert">{trouble}</p>}
       {entries.length > 0 && (
-        <Card title="Decisions of the policy" note="What the policy was asked, and what it answered. Rounds then follow the answer until something changes.">
+        <Card title="Decisions of the policy" note={`What the policy was asked, and what it answered. Rounds then follow the answer until something changes.${run.summary.solves > entries.length ? ` Of ${digits(run.summary.solves)} decisions, this file keeps ${digits(entries.length)}, spread evenly.` : ""}`}>
           <Table
             label="Decisions" rows={[...entries].reverse()} keyOf={(one) => one.entry}
             columns={[
@@ -87,7 +87,7 @@ function Rounds({ run }: { run: TrainingRun }) {
     return counts;
   }, [run]);
   return (
-    <Card title="Rounds" note="How things stood after the decision of each round. Simulated runs keep rounds and leases, not the problem of each decision.">
+    <Card title="Rounds" note="How things stood as each round had begun.">
       <Table
         label="Rounds" rows={run.rounds.time.map((_, k) => k)} keyOf={(k) => k}
         columns={[
@@ -149,7 +149,7 @@ function OneDecision({ one, run, state }: { one: Entry; run: TrainingRun; state:
         </Card>
       )}
       <Card title="Replay" note="A decision depends on its problem only: asked again, the policy gives the same answer.">
-        {state.server === "up" && <pre class="code" tabIndex={0}>{`fairway replay --after ${one.entry - 1}`}</pre>}
+        <pre class="code" tabIndex={0}>{state.server === "up" ? `fairway replay --after ${one.entry - 1}` : `fairway replay ${state.name.endsWith(".fairway") ? state.name : "run.fairway"} --after ${one.entry - 1}`}</pre>
         <p><button type="button" onClick={save}>Save the problem</button> and ask any policy:</p>
         <pre class="code" tabIndex={0}>{`fairway allocate decision-${one.entry}.json --policy ${one.policy} --table`}</pre>
         {run.prices && Object.keys(run.prices).length > 0 && <p class="faint">{`Dollars per hour: ${Object.entries(run.prices).map(([type, price]) => `${type} ${dollars(price)}`).join(", ")}.`}</p>}

@@ -112,7 +112,7 @@ export function ServingWorkers({ run }: { run: ServingRun }) {
   const flow = (k: number) => run.workflows[run.requests.workflow[run.stages.request[k]]];
   return (
     <>
-      <Card title="Workers over time" note={<>Runs of stages, coloured by workflow; below, models: <span class="key"><i style={{ background: "#b07a00" }} />loaded</span> <span class="key"><i style={{ background: "#b32d2d" }} />evicted</span>. A run leads to its request.</>}>
+      <Card title="Workers over time" note={<>Runs of stages, coloured by workflow; a worker has a row for each that it ran side by side. A run leads to its request.{run.loads.start.length > 0 && <> Below them, models: <span class="key"><i style={{ background: "#b07a00" }} />loaded</span><span class="key"><i style={{ background: "#b32d2d" }} />evicted</span></>}</>}>
         <div class="filters">{run.workflows.map((workflow, k) => <span key={workflow.name} class="key"><i style={{ background: colourOf(k) }} />{workflow.name}</span>)}</div>
         {run.stages.start.length || run.loads.start.length ? (
           <Gantt
@@ -134,9 +134,11 @@ export function ServingWorkers({ run }: { run: ServingRun }) {
             { name: "type", sort: (k) => run.workers.type[k], cell: (k) => run.workers.type[k] },
             { name: "busy", number: true, sort: (k) => run.workers.busy_seconds[k], cell: (k) => percent(run.workers.busy_seconds[k] / run.end) },
             { name: "tasks", number: true, sort: (k) => run.workers.tasks[k], cell: (k) => digits(run.workers.tasks[k]) },
-            { name: "model in memory", number: true, sort: (k) => hits(run, k), cell: (k) => percent(hits(run, k)) },
-            { name: "loads", number: true, sort: (k) => run.workers.loads[k], cell: (k) => digits(run.workers.loads[k]) },
-            { name: "evictions", number: true, sort: (k) => run.workers.evictions[k], cell: (k) => digits(run.workers.evictions[k]) },
+            ...(run.workers.name.some((_, k) => hits(run, k) !== null || run.workers.loads[k]) ? [
+              { name: "model in memory", number: true, sort: (k: number) => hits(run, k), cell: (k: number) => percent(hits(run, k)) },
+              { name: "loads", number: true, sort: (k: number) => run.workers.loads[k], cell: (k: number) => digits(run.workers.loads[k]) },
+              { name: "evictions", number: true, sort: (k: number) => run.workers.evictions[k], cell: (k: number) => digits(run.workers.evictions[k]) },
+            ] : []),
           ]}
         />
       </Card>

@@ -20,16 +20,18 @@ export function Workflows({ run }: { run: ServingRun }) {
       {run.workflows.map((flow, k) => (
         <Card key={flow.name} title={flow.name} note={`At least ${span(flow.lower_bound_seconds)}${flow.slo_seconds === null ? "" : `, should be done within ${span(flow.slo_seconds)}`}.`}>
           <FlowTiles facts={measures[k]} />
-          <Graph flow={flow} colour={colourOf(k)} lines={(stage) => linesOf(measures[k].stages[stage])} />
-          <Stages facts={measures[k].stages} name={flow.name} />
+          <Graph flow={flow} colour={colourOf(k)} lines={(stage) => linesOf(measures[k].stages[stage], flow.budgets?.[stage])} />
+          <Stages facts={measures[k].stages} name={flow.name} stages={flow.stages} budgets={flow.budgets} />
         </Card>
       ))}
     </>
   );
 }
 
-const linesOf = (facts: StageFacts): string[] =>
-  facts.count ? [`runs ${span(facts.run)}, waits ${span(facts.wait)}`, `batch ${digits(facts.batch)}, in memory ${percent(facts.hits)}`] : ["not written down"];
+const linesOf = (facts: StageFacts, budget?: number): string[] => [
+  ...(facts.count ? [`runs ${span(facts.run)}, waits ${span(facts.wait)}`, `batch ${digits(facts.batch)}${facts.hits === null ? "" : `, in memory ${percent(facts.hits)}`}`] : ["did not run, or was not kept"]),
+  ...(budget === undefined ? [] : [`budget ${span(budget)} of the SLO`]),
+];
 
 function FlowTiles({ facts }: { facts: WorkflowMeasures }) {
   return (
@@ -41,7 +43,7 @@ function FlowTiles({ facts }: { facts: WorkflowMeasures }) {
   );
 }
 
-function Stages({ facts, name }: { facts: StageFacts[]; name: string }) {
+function Stages({ facts, name, stages, budgets }: { facts: StageFacts[]; name: string; stages: string[]; budgets?: number[] }) {
   const all = facts.reduce((sum, one) => sum + (one.run ?? 0) + (one.wait ?? 0), 0);
   return (
     <Table
@@ -52,16 +54,20 @@ function Stages({ facts, name }: { facts: StageFacts[]; name: string }) {
         { name: "waits", number: true, sort: (one) => one.wait, cell: (one) => span(one.wait) },
         { name: "mean run", number: true, sort: (one) => one.run, cell: (one) => span(one.run) },
         { name: "p95 run", number: true, sort: (one) => one.p95, cell: (one) => span(one.p95) },
+        ...(budgets?.length ? [{ name: "SLO budget", title: "its part of the SLO, by its share of the work; bold where waiting and running take longer on average", number: true, sort: (one: StageFacts) => budgets[stages.indexOf(one.name)], cell: (one: StageFacts) => {
+          const budget = budgets[stages.indexOf(one.name)];
+          return (one.run ?? 0) + (one.wait ?? 0) > budget ? <strong>{span(budget)}</strong> : span(budget);
+        } }] : []),
         { name: "part of the time", number: true, sort: (one) => (one.run ?? 0) + (one.wait ?? 0), cell: (one) => percent(all ? ((one.run ?? 0) + (one.wait ?? 0)) / all : null) },
         { name: "mean batch", number: true, sort: (one) => one.batch, cell: (one) => digits(one.batch) },
-        { name: "model in memory", number: true, sort: (one) => one.hits, cell: (one) => percent(one.hits) },
+        ...(facts.some((one) => one.hits !== null) ? [{ name: "model in memory", number: true, sort: (one: StageFacts) => one.hits, cell: (one: StageFacts) => percent(one.hits) }] : []),
       ]}
     />
   );
 }
 
 const WIDE = 196;
-const TALL = 58;
+const TALL = 72;
 
 /** Stages from left to right, each behind all that it needs. */
 export function Graph({ flow, lines, colour }: { flow: Drawn; lines: (stage: number) => string[]; colour: string }) {

@@ -40,6 +40,7 @@ def saved_serving(record: ServingRecord) -> dict[str, Any]:
                 "slo_seconds": each.slo_seconds if np.isfinite(each.slo_seconds) else None,
                 "stages": list(each.stages),
                 "edges": [list(edge) for edge in each.edges],
+                "budgets": _rounded(np.array(each.budgets)),
             }
             for each in record.workflows
         ],

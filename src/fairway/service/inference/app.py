@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from fastapi import FastAPI, Request
 from starlette.responses import Response, StreamingResponse
 
+from fairway.configure.budgets.stages import stage_budgets
 from fairway.live.serving.clients.async_client import AsyncServingClient
 from fairway.live.serving.clients.client_protocol import NoWorkerAnswersError, RequestFailedError
 from fairway.live.serving.supervise.settings import ServingSettings
@@ -103,6 +104,7 @@ def create_inference_app(supervisor: Served, *, token: str | None = None) -> Fas
                     "name": one.name,
                     "inputs": list(one.inputs),
                     "slo_seconds": one.slo_seconds,
+                    "budgets": None if one.slo_seconds is None else stage_budgets(one.workflow, one.slo_seconds),
                     "streaming": one.streaming,
                     "stages": [stage.name for stage in one.workflow.stages],
                     "edges": [
