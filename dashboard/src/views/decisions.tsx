@@ -1,6 +1,6 @@
 // Decisions: each round of the scheduler: the problem, the policy, prices, who gets what share, why others wait; how to replay it.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api";
 import { colourOf } from "../colours";
 import { digits, dollars, moment, percent } from "../format";
@@ -15,9 +15,12 @@ interface Entry {
   body: Decision;
 }
 
+const MOST = 1000;
+
 export function Decisions({ run, state, chosen }: { run: TrainingRun; state: State; chosen?: number }) {
   const [live, setLive] = useState<Entry[] | null>(null);
   const [trouble, setTrouble] = useState<string | null>(null);
+  const known = useRef<Entry[]>([]);
   const admin = state.session?.role === "admin";
   const rounds = state.status?.rounds;
   useEffect(() => {
@@ -26,13 +29,16 @@ export function Decisions({ run, state, chosen }: { run: TrainingRun; state: Sta
     void (async () => {
       try {
         const found: Entry[] = [];
-        let after: number | null = 0;
-        while (after !== null && found.length < 1000) {
+        let after: number | null = known.current[known.current.length - 1]?.entry ?? 0;
+        while (after !== null) {
           const page: { entries: { sequence: number; at: number; name: string; body: unknown }[]; next: number | null } = await get(`journal?kind=decision&limit=200&after=${after}`);
           found.push(...page.entries.map((one) => ({ entry: one.sequence, time: one.at - (run.begins_at ?? 0), policy: one.name, body: one.body as Decision })));
+          if (gone) return;
           after = page.next;
         }
-        if (!gone) setLive(found);
+        if (!found.length && live) return;
+        known.current = [...known.current, ...found].slice(-MOST);
+        setLive(known.current);
       } catch (error) {
         if (!gone) setTrouble((error as Error).message);
       }

@@ -91,7 +91,8 @@ function Map({ run, state }: { run: TrainingRun; state: State }) {
   run.leases.end.forEach((end, k) => {
     if (end === null) run.leases.workers[k].forEach((number) => holder.set(`${run.types[run.leases.type[k]]}/${number}`, k));
   });
-  const states = new globalThis.Map(state.workers?.map((worker) => [`${worker.accelerator}/${worker.number}`, worker]) ?? []);
+  const { drained, lost } = run.workers;
+  const states = new globalThis.Map(run.workers.number.map((number, row) => [`${run.types[run.workers.type[row]]}/${number}`, lost[row] !== null ? "lost" : drained[row] !== null ? "drained" : "there"]));
   const groups = new globalThis.Map<string, string[]>();
   run.workers.number.forEach((number, row) => {
     const type = run.types[run.workers.type[row]];
@@ -115,9 +116,9 @@ function Map({ run, state }: { run: TrainingRun; state: State }) {
                 return <span key={name} class="square" style={{ background: `color-mix(in srgb, ${ink} ${Math.round(part * 100)}%, var(--idle))` }} title={`${name}: busy ${percent(part)} of the time`} />;
               }
               const job = lease === undefined ? -1 : run.leases.job[lease];
-              const out = known?.state === "drained" || known?.state === "lost";
+              const out = known === "drained" || known === "lost";
               const colour = out ? "transparent" : lease === undefined ? "var(--idle)" : job < 0 ? GREY : colourOf(run.types.indexOf(name.split("/")[0]));
-              const told = `${name}: ${out ? known!.state : lease === undefined ? "free" : job < 0 ? "a job of another team" : run.jobs.id[job]}`;
+              const told = `${name}: ${out ? known : lease === undefined ? "free" : job < 0 ? "a job of another team" : run.jobs.id[job]}`;
               return job >= 0
                 ? <a key={name} class="square" href={`#/jobs/${encodeURIComponent(run.jobs.id[job])}`} style={{ background: colour }} title={told} aria-label={told} />
                 : <span key={name} class={`square ${out ? "out" : ""}`} style={{ background: colour }} title={told} />;

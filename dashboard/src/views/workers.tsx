@@ -1,15 +1,25 @@
 // Workers: a row for each over time. Of training, the jobs that held it; of serving, the stages that ran and the models that came.
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { type Worker, get } from "../api";
 import { GREY, colourOf, colourOfText } from "../colours";
 import { digits, moment, percent, span } from "../format";
 import { Gantt, type GanttRow } from "../gantt";
 import { Card, Empty, Table } from "../parts";
 import type { ServingRun, TrainingRun } from "../run";
-import type { State } from "../state";
+import { type State, change } from "../state";
+
+const LOOK_MS = 10_000;
 
 export function TrainingWorkers({ run, state }: { run: TrainingRun; state: State }) {
   const [by, setBy] = useState(run.teams.name.length > 1 ? "team" : "job");
+  useEffect(() => {
+    if (state.server !== "up" || state.session === null) return;
+    const look = () => { if (!document.hidden) void get<{ workers: Worker[] }>("workers").then(({ workers }) => change({ workers })).catch(() => undefined); };
+    look();
+    const timer = setInterval(look, LOOK_MS);
+    return () => clearInterval(timer);
+  }, [state.server, state.session === null]);
   const rows = useMemo(() => {
     const { leases, workers } = run;
     const place = new Map<number, number>();
