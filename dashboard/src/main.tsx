@@ -16,7 +16,7 @@ import { Docs } from "./views/docs";
 import { JobPage, Jobs } from "./views/jobs";
 import { Origin, Overview } from "./views/overview";
 import { Plan } from "./views/plan";
-import { ServedOverview, ServedWorkflows } from "./views/served";
+import { ServedHistory, ServedOverview } from "./views/served";
 import { Teams } from "./views/teams";
 import { ServingWorkers, TrainingWorkers } from "./views/workers";
 import { RequestPage, Requests, Workflows } from "./views/workflows";
@@ -24,7 +24,7 @@ import { RequestPage, Requests, Workflows } from "./views/workflows";
 const THEMES = ["auto", "light", "dark"];
 
 function views(): [string, string][] {
-  if (state.served && state.saved === null) return [["", "Overview"], ["workflows", "Workflows"]];
+  if (state.served && state.saved === null) return [["", "Overview"], ["workflows", "Workflows"], ["requests", "Requests"], ["workers", "Workers"]];
   const run = state.run;
   if (run?.kind === "curves") return [["", "Results"]];
   const compare: [string, string][] = state.server === null ? [["compare", (state.saved?.runs.length ?? 0) > 1 ? "Compare" : "Results"]] : [];
@@ -38,7 +38,10 @@ function View({ path }: { path: string[] }) {
   const [view, ...rest] = path;
   const run = state.run;
   if (view === "api" && state.server === "up") return <Docs />;
-  if (state.served && !run) return view === "workflows" ? <ServedWorkflows /> : <ServedOverview state={state} />;
+  if (state.served && !run) {
+    const known = ["workflows", "requests", "workers"].includes(view);
+    return known ? <ServedHistory state={state} view={view} rest={rest} /> : <ServedOverview state={state} />;
+  }
   if (!run) return null;
   if (run.kind === "curves") return <><Curves run={run} /><Origin state={state} /></>;
   if (view === "compare" && state.saved) return <Compare saved={state.saved} chosen={state.chosen} />;

@@ -98,7 +98,7 @@ def test_another_run_is_opened_from_a_file(started: Browser, training_page: str,
     [
         (b"PK nothing", "not a saved run"),
         (packed(document([saved_training(four_jobs())]))[:200], "cut off or damaged after 200 bytes"),
-        (gzip.compress(json.dumps({"format": "fairway-run", "version": 2, "runs": []}).encode()), "of version 2"),
+        (gzip.compress(json.dumps({"format": "fairway-run", "version": 3, "runs": []}).encode()), "of version 3"),
         (gzip.compress(b"{"), "no JSON"),
     ],
     ids=["other", "cut", "newer", "no-json"],
