@@ -18,7 +18,7 @@ const pause = (ms: number) => new Promise((then) => setTimeout(then, ms));
 
 export async function start(): Promise<void> {
   const mine = ++epoch;
-  if (state.server === "up" && !hasKey()) return change({ session: null });
+  if (state.locked && !hasKey()) return change({ session: null });
   let patience = 500;
   while (mine === epoch) {
     try {

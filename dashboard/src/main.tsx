@@ -163,6 +163,7 @@ function Login() {
       }}
     >
       <h1>Log in</h1>
+      <input type="text" class="hidden" autocomplete="username" value="Fairway" readOnly tabIndex={-1} aria-hidden="true" />
       <label>Token
         <input type="password" autocomplete="current-password" value={token} required spellcheck={false} onInput={(event) => setToken(event.currentTarget.value)} aria-describedby="token-help" />
       </label>
@@ -221,6 +222,7 @@ async function begin(): Promise<void> {
   const place = document.getElementById("app")!;
   const kept = document.getElementById("run");
   state.server = (place.dataset.server as "up" | "serve" | undefined) ?? null;
+  state.locked = state.server !== null && place.dataset.open === undefined;
   state.loading = kept !== null || hasKey();
   if (location.pathname.endsWith("/docs") && !location.hash) history.replaceState(null, "", "./#/api");
   render(<App />, place);

@@ -20,7 +20,7 @@ OPTIONS = TrainingOptions(round_seconds=60.0, keep_leases=True)
 
 def simulated(jobs: int = 12, options: TrainingOptions = OPTIONS) -> TrainingRecord:
     rates = {"v100": 2.0, "k80": 1.0}
-    come = [Submission(Job(f"j{k}", rates, steps_left=600.0 + 60 * k), 90.0 * k) for k in range(jobs)]
+    come = [Submission(90.0 * k, Job(f"j{k}", rates, steps_left=600.0 + 60 * k)) for k in range(jobs)]
     return simulate_training(come, Cluster({"v100": 1, "k80": 1}), "max-min-fairness", options)
 
 

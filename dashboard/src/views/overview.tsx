@@ -48,7 +48,7 @@ function Training({ run, state }: { run: TrainingRun; state: State }) {
         <Tile name="In time for deadlines" value={met === null ? "–" : percent(met)} note={met === null ? "no job has one" : "of jobs with a deadline"} href="#/jobs" />
         <Tile name="Cost" value={rate === null ? "–" : `${dollars(rate)}/h`} note={rate === null ? "types have no prices" : `${dollars(costOf(run))} used so far`} href="#/teams" />
       </div>
-      <Card title="Cluster">
+      <Card title="Cluster" note={state.status ? `Policy ${state.status.policy}, rounds of ${span(state.status.round_seconds)}${state.status.emulated ? "; emulated accelerators" : ""}.` : run.policy ? `Policy ${run.policy}.` : undefined}>
         <Map run={run} state={state} />
       </Card>
       <div class="columns">
@@ -149,11 +149,11 @@ function Serving({ run }: { run: ServingRun }) {
       </div>
       <div class="columns">
         <Card title="Requests that come, per second">
-          <Chart label="Requests per second over time" time={facts.bins.time} lines={[{ name: "requests/s", values: facts.over[0], colour: colourOf(0), fill: true }]} />
+          <Chart label="Requests per second over time" beginsAt={run.begins_at} time={facts.bins.time} lines={[{ name: "requests/s", values: facts.over[0], colour: colourOf(0), fill: true }]} />
         </Card>
         <Card title="In time, and mean latency" note="By when a request came.">
-          <Chart label="Part of the requests in time, by arrival" height={150} most={1} digitsOf={(value) => percent(value)} time={facts.bins.time} lines={[{ name: "in time", values: facts.over[2], colour: colourOf(2) }]} />
-          <Chart label="Mean latency over time, by arrival" height={150} digitsOf={(value) => span(value)} time={facts.bins.time} lines={[{ name: "mean latency", values: facts.over[1], colour: colourOf(1) }]} />
+          <Chart label="Part of the requests in time, by arrival" height={150} most={1} digitsOf={(value) => percent(value)} beginsAt={run.begins_at} time={facts.bins.time} lines={[{ name: "in time", values: facts.over[2], colour: colourOf(2) }]} />
+          <Chart label="Mean latency over time, by arrival" height={150} digitsOf={(value) => span(value)} beginsAt={run.begins_at} time={facts.bins.time} lines={[{ name: "mean latency", values: facts.over[1], colour: colourOf(1) }]} />
         </Card>
       </div>
     </>

@@ -13,7 +13,7 @@ import { Graph, RequestPage, Requests, Workflows } from "./workflows";
 
 const KEPT = 300;
 const past: { at: number; replied: number; open: number; waiting: number }[] = [];
-const total = (served: Served, fact: "replied" | "open" | "waiting" | "hits" | "misses" | "loads" | "evictions"): number =>
+const total = (served: Served, fact: "replied" | "open" | "waiting" | "hits" | "misses" | "loads" | "evictions" | "in_time" | "late"): number =>
   served.workers.reduce((sum, worker) => sum + (worker[fact] ?? 0), 0);
 
 /** Write down how things stand, for the lines; the page has only what it saw itself. */
@@ -29,6 +29,7 @@ export function ServedOverview({ state }: { state: State }) {
   note(served);
   const hits = total(served, "hits");
   const asked = hits + total(served, "misses");
+  const due = total(served, "in_time") + total(served, "late");
   const rates = past.map((one, k) => (k ? Math.max(one.replied - past[k - 1].replied, 0) / (one.at - past[k - 1].at) : null));
   const begin = past[0]?.at ?? 0;
   return (
@@ -36,7 +37,8 @@ export function ServedOverview({ state }: { state: State }) {
       <div class="tiles">
         <Tile name="Workers" value={`${served.workers.filter((worker) => worker.present).length} of ${served.workers.length}`} note={`answer; ${digits(served.restarts)} restarts`} />
         <Tile name="Open requests" value={digits(total(served, "open"))} note={`${digits(total(served, "waiting"))} stages wait`} />
-        <Tile name="Answered" value={digits(total(served, "replied"))} note="since the workers started" />
+        <Tile name="Answered" value={digits(total(served, "replied"))} note="since the workers started" href="#/requests" />
+        <Tile name="In time (SLO)" value={percent(due ? total(served, "in_time") / due : null)} note={due ? `of ${plural(due, "answer")} with an SLO` : "no answer had an SLO"} href="#/workflows" />
         <Tile name="Model in memory" value={percent(asked ? hits / asked : null)} note={`${digits(total(served, "loads"))} loads, ${digits(total(served, "evictions"))} evictions`} />
         <Tile name="Scheduler" value={served.scheduler} note={served.emulated ? "emulated accelerators" : "GPUs"} />
       </div>

@@ -126,7 +126,7 @@ export function ServingWorkers({ run }: { run: ServingRun }) {
         <div class="filters">{run.workflows.map((workflow, k) => <span key={workflow.name} class="key"><i style={{ background: colourOf(k) }} />{workflow.name}</span>)}</div>
         {run.stages.start.length || run.loads.start.length ? (
           <Gantt
-            rows={rows} end={run.end} label="Stages on workers over time" height={640}
+            rows={rows} end={run.end} beginsAt={run.begins_at} label="Stages on workers over time" height={640}
             colour={(k) => (k >= LOAD ? (run.loads.evicted[k - LOAD] ? "#b32d2d" : "#b07a00") : colourOf(run.requests.workflow[run.stages.request[k]]))}
             text={(k) => (k >= LOAD ? run.models[run.loads.model[k - LOAD]] : flow(k).stages[run.stages.stage[k]])}
             tip={(k) => (k >= LOAD

@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { colourOf } from "../colours";
-import { digits, dollars, percent, span } from "../format";
+import { digits, dollars, moment, percent, span } from "../format";
 import { Gantt, type GanttRow } from "../gantt";
 import { type StageFacts, type WorkflowMeasures, workflowMeasures } from "../measures";
 import { Badge, Card, Empty, Table, Tile } from "../parts";
@@ -37,7 +37,7 @@ function FlowTiles({ facts }: { facts: WorkflowMeasures }) {
   return (
     <div class="tiles">
       <Tile name="Requests" value={digits(facts.requests)} note={`${digits(facts.done)} answered`} />
-      <Tile name="In time" value={percent(facts.met)} />
+      <Tile name="In time" value={percent(facts.met)} note={facts.met === null ? "no SLO, or no request" : "answered within the SLO"} />
       <Tile name="Mean latency" value={span(facts.mean)} note={`p95 ${span(facts.p95)}, p99 ${span(facts.p99)}`} />
     </div>
   );
@@ -130,7 +130,7 @@ export function Requests({ run }: { run: ServingRun }) {
           { name: "request", sort: (k) => k, cell: (k) => <a href={`#/requests/${k}`}>{k}</a> },
           { name: "workflow", sort: (k) => requests.workflow[k], cell: (k) => run.workflows[requests.workflow[k]].name },
           { name: "outcome", cell: (k) => <Badge state={requests.outcome[k]} /> },
-          { name: "came at", number: true, sort: (k) => requests.arrival[k], cell: (k) => span(requests.arrival[k]) },
+          { name: "came at", number: true, sort: (k) => requests.arrival[k], cell: (k) => moment(requests.arrival[k], run.begins_at) },
           { name: "latency", number: true, sort: took, cell: (k) => span(took(k)) },
           { name: "slow-down", number: true, sort: (k) => (took(k) === null ? null : took(k)! / run.workflows[requests.workflow[k]].lower_bound_seconds), cell: (k) => (took(k) === null ? "" : `${digits(took(k)! / run.workflows[requests.workflow[k]].lower_bound_seconds)}×`) },
           { name: "in time", cell: (k) => (inTime(k) === null ? "" : inTime(k) ? "yes" : "no") },
@@ -166,7 +166,7 @@ export function RequestPage({ run, number }: { run: ServingRun; number: number }
       <div class="tiles">
         <Tile name="Latency" value={span(finish === null ? null : finish - came)} note={flow.slo_seconds === null ? "no SLO" : `SLO ${span(flow.slo_seconds)}`} />
         <Tile name="Slow-down" value={finish === null ? "–" : `${digits((finish - came) / flow.lower_bound_seconds)}×`} note={`of at least ${span(flow.lower_bound_seconds)}`} />
-        <Tile name="Came at" value={span(came)} />
+        <Tile name="Came at" value={moment(came, run.begins_at)} note={run.begins_at === null ? "after the begin of the run" : undefined} />
         <Tile name="Workers" value={new Set(mine.map((k) => stages.worker[k])).size} note={[...new Set(mine.map((k) => run.workers.name[stages.worker[k]]))].join(", ")} />
       </div>
       <Card title="Waterfall" note={<>From its arrival on. {PARTS.map((part, k) => <span key={part} class="key"><i style={{ background: COLOURS[k] }} />{part}</span>)}</>}>

@@ -37,7 +37,7 @@ _STATUS = {
     "failed": 500, "late": 504, "impossible": 422, "hopeless": 503, "shed": 503, "busy": 429, "unplaceable": 503,
 }  # fmt: skip
 _LINES = "application/x-ndjson"
-_FACTS = ("open", "waiting", "resident", "hits", "misses", "loads", "evictions", "replied")
+_FACTS = ("open", "waiting", "resident", "hits", "misses", "loads", "evictions", "replied", "in_time", "late")
 _PLANNER_FACTS = ("open", "waiting", "replied")
 
 _Heard = AsyncGenerator[tuple[str, Any], None]
