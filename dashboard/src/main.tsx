@@ -96,7 +96,7 @@ function App() {
             </select></label>
           )}
           <label class="button">Open a run<input type="file" accept=".fairway" class="hidden" onChange={(event) => { const file = event.currentTarget.files?.[0]; if (file) void open(file); event.currentTarget.value = ""; }} /></label>
-          {state.server === "up" && state.run && <button type="button" onClick={() => void save()}>Save</button>}
+          {state.server !== "serve" && state.run && <button type="button" onClick={() => void save()}>Save</button>}
           <Theme />
           {state.server !== null && state.session && <span class="who" title={`role: ${state.session.role}`}>{state.session.team ? `${state.session.name} (${state.session.team})` : state.session.name}</span>}
           {state.server !== null && state.session && state.session.name !== "no token needed" && <button type="button" onClick={() => void leave()}>Log out</button>}
@@ -206,7 +206,7 @@ function show(saved: Awaited<ReturnType<typeof readRun>>, name: string): void {
 
 async function save(): Promise<void> {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(await packed({ ...state.saved!, runs: [state.run!] }));
+  link.href = URL.createObjectURL(await packed(state.server === null ? state.saved! : { ...state.saved!, runs: [state.run!] }));
   link.download = "run.fairway";
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);

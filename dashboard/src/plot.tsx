@@ -115,7 +115,11 @@ export function Plot({ label, curves, xName, yName, log = false, xShow, yShow, y
         {curves.map((curve, k) => (
           <g key={k} class="curve" style={{ "--ink-of-line": curve.colour }}>
             {!curve.apart && curve.x.length > 0 && <path d={pathOf(curve, px, py)} stroke-dasharray={curve.dash} />}
-            {curve.half?.map((half, row) => half !== null && <line key={row} x1={px(curve.x[row])} x2={px(curve.x[row])} y1={py(curve.y[row] - half)} y2={py(curve.y[row] + half)} />)}
+            {curve.half?.map((half, row) => {
+              if (half === null) return null;
+              const x = px(curve.x[row]) + (k - (curves.length - 1) / 2) * 3; // beside those of the others, not on them
+              return <line key={row} x1={x} x2={x} y1={py(Math.max(curve.y[row] - half, y0))} y2={py(Math.min(curve.y[row] + half, y1))} />;
+            })}
             {curve.dots && curve.x.map((value, row) => (
               <circle key={row} cx={px(value)} cy={py(curve.y[row])} r={curve.apart ? 6 : 4} class={curve.open?.[row] ? "open" : ""}><title>{curve.told?.[row] ?? `${curve.name}: ${yShow(curve.y[row])} at ${xShow(value)}`}</title></circle>
             ))}
@@ -185,7 +189,8 @@ export interface Bar {
 /** Horizontal bars with their values in print: read as a table, and by a reader of screens as one. */
 export function Bars({ label, bars, show, total }: { label: string; bars: Bar[]; show: (value: number) => string; total?: (bar: Bar) => string }) {
   const most = Math.max(...bars.map((bar) => bar.parts.reduce((sum, part) => sum + part.value, 0)), 1e-12);
-  const names = [...new Map(bars.flatMap((bar) => bar.parts.map((part) => [part.name, part.colour] as const)))];
+  const stacked = bars.some((bar) => bar.parts.length > 1);
+  const names = stacked ? [...new Map(bars.flatMap((bar) => bar.parts.map((part) => [part.name, part.colour] as const)))] : [];
   return (
     <>
       <table class="bars" aria-label={label}>

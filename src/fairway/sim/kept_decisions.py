@@ -15,7 +15,7 @@ from fairway.allocate.decision_document import decision_document
 from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.reasons import reasons
 
-MOST_JOBS = 10_000
+MOST_JOBS = 5_000
 """In the decisions of a run, all together."""
 
 _HAVE_WORKERS = {"Running", "Starting"}
