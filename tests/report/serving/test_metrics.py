@@ -1,25 +1,21 @@
-"""Numbers, table and page of serving runs."""
+"""Numbers and table of serving runs."""
 
 from __future__ import annotations
 
 import io
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from fairway.errors import InputError
 from fairway.report.serving.metrics import summarize_serving
-from fairway.report.serving.page import serving_page, write_serving_page
-from fairway.report.serving.record import ServingRecord, WorkflowFacts
+from fairway.report.serving.record import ServingRecord
 from fairway.report.serving.table import serving_table
 from fairway.sim.failures import Failure
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import ServingRun, ServingWorkload
-from tests.report.training.test_page import HOSTILE, Elements
 
 
 def record(scheduler: str = "compass", seed: int = 1, requests: int = 60, **options: object) -> ServingRecord:
@@ -72,19 +68,6 @@ def test_the_table_fits_80_columns_and_says_what_is_missing() -> None:
     assert "…" not in text
 
 
-def test_the_page_has_every_section_and_a_timeline_for_each_run(tmp_path: Path) -> None:
-    records = [record("compass"), record("hash")]
-    write_serving_page(records, tmp_path / "report.html", command="fairway simulate serving")
-    found = Elements((tmp_path / "report.html").read_text())
-    assert {"latency", "slowdown", "cache", "cold", "queue", "staleness", "timeline", "runs"} <= found.ids
-    data = json.loads(found.data)
-    assert set(data["figures"]) == {"latency", "slowdown", "cache", "cold", "queue", "staleness"}
-    assert len(data["details"]) == 2
-    names = {trace["name"] for trace in data["details"][1]["timeline"]["data"]}
-    assert {"translation", "tasks waiting", "loads a model", "gives up a model"} <= names
-    assert "How wrong planners were about the others" in "".join(found.text)
-
-
 def test_a_copy_that_jobs_waited_for_in_their_queue_is_no_hit() -> None:
     made = record("front", keep_runs=False)
     workers, numbers = made.workers, summarize_serving(made)
@@ -92,33 +75,3 @@ def test_a_copy_that_jobs_waited_for_in_their_queue_is_no_hit() -> None:
     assert awaited > 0
     assert numbers["cold_starts"] == awaited + int(workers.misses.sum())
     assert numbers["cache_hit_rate"] == pytest.approx((int(workers.hits.sum()) - awaited) / looked)
-    data = json.loads(Elements(serving_page([made], command="x")).data)
-    waited = next(part for part in data["figures"]["cache"]["data"] if part["name"] == "waited for in the queue")
-    assert waited["customdata"] == [awaited]
-
-
-def test_the_same_runs_give_the_same_page_but_for_what_was_measured() -> None:
-    first, second = (
-        serving_page([replace(record(), wall_seconds=1.0, decision_seconds=np.zeros(60))], command="x")
-        for _ in range(2)
-    )
-    assert first == second
-
-
-def test_names_from_outside_cannot_break_out() -> None:
-    made = record()
-    facts = WorkflowFacts(HOSTILE, 1.0, 2.0, (HOSTILE,) * 5)
-    hostile = replace(
-        made, scheduler=HOSTILE, workflows=(facts, *made.workflows[1:]), settings={"x": HOSTILE}, models=(HOSTILE,) * 8
-    )
-    html = serving_page([hostile], command=HOSTILE)
-    assert not [tag for tag, attributes in Elements(html).found if tag == "img" or "onerror" in attributes]
-
-
-def test_runs_that_were_not_kept_have_a_page_without_a_timeline() -> None:
-    workload = ServingWorkload(arrivals="clients", requests=20, rate=3.0)
-    made = ServingRun(workload, "compass", ServingOptions())()
-    found = Elements(serving_page([made], command="x"))
-    assert "timeline" not in found.ids
-    with pytest.raises(InputError, match="no runs given"):
-        serving_page([], command="x")

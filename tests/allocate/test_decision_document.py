@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairway.allocate.decision_document import decision_document, problem_document, problem_of
 from fairway.allocate.problem import PairsOfKinds, Problem
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.jobs import Job
-from fairway.store.decisions import decision_document, problem_document, problem_of
 
 CLUSTER = Cluster({"v100": 2, "k80": 3})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -20,7 +20,21 @@ from fairway.allocate.packing.requests import WHOLE
 from fairway.allocate.problem import PairsOfKinds, Problem
 from fairway.allocate.problem_file import ProblemFile
 from fairway.cluster import Cluster
-from fairway.store.records import Reason
+
+
+class Reason(Protocol):
+    """Why a job waits: a code that stays the same over versions, and a sentence for people."""
+
+    @property
+    def code(self) -> str:
+        """The code."""
+        ...
+
+    @property
+    def sentence(self) -> str:
+        """The sentence."""
+        ...
+
 
 _FILE: TypeAdapter[ProblemFile] = TypeAdapter(ProblemFile)
 
