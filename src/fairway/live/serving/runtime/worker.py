@@ -364,8 +364,8 @@ class ServingWorker:
     def _tally_wanted(self, sender: Address) -> None:
         desk, tally = self.engine.desk, self.tally
         tally.waiting = len(self.engine.queue) if desk is None else desk.waiting
-        tally.open, tally.held = len(self._clients), len(self._values)
-        tally.resident = [self._models.names[model] for model in self.engine.memory.resident]
+        resident = [self._models.names[model] for model in self.engine.memory.resident]
+        tally.open, tally.held, tally.resident = len(self._clients), len(self._values), resident
         self.transport.send(sender, ("tally", tally.document()))
 
     # What the engine wants
@@ -400,8 +400,7 @@ class ServingWorker:
             self._peers.send(send)
 
     def _load(self, load: Load) -> None:
-        self.tally.loads += 1
-        self.tally.recent.load_began(self._models.names[load.model], self._now())
+        self.tally.load_began(self._models.names[load.model], self._now())
         self._models.load(load.model, partial(self._loaded, load))
 
     def _loaded(self, load: Load, problem: BaseException | None) -> None:
@@ -414,8 +413,7 @@ class ServingWorker:
             self._tell(ModelFailed(load.copy, load.model, self._models.why_not(load.model, problem)))
 
     def _evict(self, evict: Evict) -> None:
-        self.tally.evictions += 1
-        self.tally.recent.evicted(self._models.names[evict.model], self._now())
+        self.tally.evicted(self._models.names[evict.model], self._now())
         self._models.evict(evict.model)
 
     def _refuse(self, refuse: Refuse) -> None:
