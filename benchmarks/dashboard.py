@@ -38,7 +38,7 @@ from tests.dashboard.browser import browser, log_in, page_of
 WORKERS, JOBS, LEASES = 1000, 10_000, 100_000
 PAINT_SECONDS, UPDATE_SECONDS, FRAMES = 1.5, 1.0, 30.0
 ONE_PAGE, FIFTY_PAGES = 3.0, 25.0
-MOST_KILOBYTES = 300.0
+MOST_KILOBYTES, MOST_REPORT_KILOBYTES = 300.0, 1000.0
 
 _PAINTED = """() => {
     const seen = () => {
@@ -96,6 +96,9 @@ def measure(options: Options) -> Iterator[Result]:
     assert shutil.which("chromium") or shutil.which("chromium-browser"), "no Chromium: apt-get install chromium"
     size = sum(len(gzip.compress(asset(name))) for name in ASSETS) / 1000
     yield Result("the page's own code, compressed", "kB", size, target=MOST_KILOBYTES)
+    yield Result(
+        "a report of one policy on 120 jobs", "kB", report_kilobytes(options.seed), target=MOST_REPORT_KILOBYTES
+    )
     workers, jobs, leases = (100, 1000, 10_000) if options.quick else (WORKERS, JOBS, LEASES)
     seconds = 5.0 if options.quick else 20.0
     with browser() as started:
@@ -103,6 +106,24 @@ def measure(options: Options) -> Iterator[Result]:
         with server(workers, jobs) as serving:
             yield from live(started, serving, options)
             yield from costs(started, serving, seconds)
+
+
+def report_kilobytes(seed: int) -> float:
+    """The size of what `fairway simulate training --report` writes."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "report.html"
+        words = (
+            "--generate",
+            f"jobs=120,rate=12,seed={seed}",
+            "--cluster",
+            "v100=6,p100=6,k80=6",
+            "-p",
+            "fifo",
+            "--quiet",
+        )
+        command = [sys.executable, "-m", "fairway.cli.main", "simulate", "training", *words, "--report", str(path)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return path.stat().st_size / 1000
 
 
 def saved(started: Browser, leases: int, workers: int, options: Options) -> Iterator[Result]:

@@ -80,7 +80,7 @@ def test_runs_are_compared_side_by_side_without_scrolling_sideways(
                              ".filter((box) => box.scrollWidth > box.clientWidth + 1).length")  # fmt: skip
         assert wide == 0
         page.get_by_role("button", name="seed 1").click()
-        expect(page.get_by_label("Run", exact=True)).to_have_value("2")
+        expect(page.locator("header label", has_text="Run").locator("select")).to_have_value("2")
 
 
 def test_requests_under_several_schedulers_are_compared(started: Browser, tmp_path: Path) -> None:

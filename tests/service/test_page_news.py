@@ -73,3 +73,12 @@ def test_what_changed_is_asked_for_from_before_the_last_time_on() -> None:
     system.machine.now = 1010.0
     system.told(None, changed=True)
     assert [since for _, since in system.asked] == [at - LOOK_BACK_SECONDS for at in (1000.0, 1000.0, 1005.0)]
+
+
+def test_the_first_page_after_hours_is_not_told_of_all_that_happened_meanwhile() -> None:
+    system = System()
+    system.told(None, changed=True)
+    system.machine.now = 9000.0
+    system.news.begin()
+    system.told(None, changed=True)
+    assert system.asked[-1] == (None, 9000.0 - LOOK_BACK_SECONDS)

@@ -36,6 +36,10 @@ class PageNews:
         self._workers: dict[str | None, Any] = {}
         self._since = machine.time()
 
+    def begin(self) -> None:
+        """The first page after a while is there: it knows what was before."""
+        self._since = self._machine.time()
+
     def next(self, teams: Collection[str | None], *, changed: bool) -> dict[str | None, list[tuple[str, str]]]:
         """By team, kinds and texts of events; `changed` says whether any job did since the last time."""
         now, told = self._machine.time(), self._status()

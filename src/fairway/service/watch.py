@@ -158,6 +158,8 @@ class Watch:
         async with self._beginning:
             if listener.job is None and not self._sees_all:
                 await self._look_around()
+            if listener.pages and self._news is not None and not any(other.pages for other in self._listeners):
+                self._news.begin()
             self._listeners.add(listener)
         if self._closed:
             self._let_go(listener)

@@ -87,6 +87,16 @@ class Tally:
             self.in_time += seconds <= slo_seconds
             self.late += seconds > slo_seconds
 
+    def load_began(self, model: str, now: float) -> None:
+        """A model is on its way."""
+        self.loads += 1
+        self.recent.load_began(model, now)
+
+    def evicted(self, model: str, now: float) -> None:
+        """A model was let go."""
+        self.evictions += 1
+        self.recent.evicted(model, now)
+
     def refuse(self, code: str) -> None:
         """A request was refused."""
         self.refused[code] = self.refused.get(code, 0) + 1

@@ -405,8 +405,7 @@ class ServingWorker:
             self._peers.send(send)
 
     def _load(self, load: Load) -> None:
-        self.tally.loads += 1
-        self.tally.recent.load_began(self._models.names[load.model], self._now())
+        self.tally.load_began(self._models.names[load.model], self._now())
         self._models.load(load.model, partial(self._loaded, load))
 
     def _loaded(self, load: Load, problem: BaseException | None) -> None:
@@ -419,8 +418,7 @@ class ServingWorker:
             self._tell(ModelFailed(load.copy, load.model, self._models.why_not(load.model, problem)))
 
     def _evict(self, evict: Evict) -> None:
-        self.tally.evictions += 1
-        self.tally.recent.evicted(self._models.names[evict.model], self._now())
+        self.tally.evicted(self._models.names[evict.model], self._now())
         self._models.evict(evict.model)
 
     def _refuse(self, refuse: Refuse) -> None:
