@@ -11,6 +11,7 @@ from importlib.util import find_spec
 EXTRAS = {
     "live": ("sqlalchemy", "psycopg", "fastapi", "starlette", "uvicorn", "httptools", "httpx", "prometheus_client"),
     "tables": ("polars",),
+    "fsspec": ("fsspec",),
     "ray": ("ray",),
 }
 """The libraries that each extra brings, by the name that Python imports them by."""
