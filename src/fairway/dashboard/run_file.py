@@ -131,8 +131,8 @@ def check(content: object, source: str = "run") -> None:
 def _raise_runs(runs: list[Any]) -> None:
     """Give runs of the first version the columns that came later."""
     for run in runs:
-        added = ADDED.get(run.get("kind")) if isinstance(run, dict) and isinstance(run.get("kind"), str) else None
-        for table, columns in (added or {}).items():
+        kind = run.get("kind") if isinstance(run, dict) else None
+        for table, columns in ADDED.get(kind, {}).items() if isinstance(kind, str) else ():
             known = run.setdefault(table, {})
             if isinstance(known, dict):
                 rows = max((len(column) for column in known.values() if isinstance(column, list)), default=0)
