@@ -132,7 +132,7 @@ def _raise_runs(runs: list[Any]) -> None:
     """Give runs of the first version the columns that came later."""
     for run in runs:
         kind = run.get("kind") if isinstance(run, dict) else None
-        for table, columns in (ADDED.get(kind, {}) if isinstance(kind, str) else {}).items():
+        for table, columns in ADDED.get(kind, {}).items() if isinstance(kind, str) else ():
             known = run.setdefault(table, {})
             if isinstance(known, dict):
                 rows = max((len(column) for column in known.values() if isinstance(column, list)), default=0)
