@@ -264,7 +264,7 @@ def test_a_job_whose_run_directory_was_removed_by_another_is_ended_when_asked_to
     async def ended() -> None:
         def looked() -> bool:
             table.tick()
-            return any(isinstance(report, RunEnded) for report in reports)
+            return any(isinstance(report, RunEnded) for report in reports) and not table._gone
 
         try:
             await until((tmp_path / "runs-now").exists)
