@@ -37,6 +37,7 @@ from fairway.live.backend.answers import Refusal, RefusedError
 from fairway.live.backend.codec import REPORTS, Document
 from fairway.live.backend.reports import AcceleratorsChanged, BackendReport
 from fairway.live.devices.look import GpuWatch
+from fairway.live.local.abandoned_groups import hold, remove_abandoned
 from fairway.live.local.agent.frames import SOCKET, encoded, listening_socket, peer_of, read_message
 from fairway.live.local.agent.keepers import KeeperProcesses, Keepers
 from fairway.live.local.agent.messages import (
@@ -108,6 +109,9 @@ class Agent:
         self._over = asyncio.Event()
         self._nursery = Nursery(directory, self.tick)
         containment = Containment.found(directory) if keepers is None else Containment()
+        groups = (*containment.parents, *containment.bounding)
+        self._holds = hold(groups)
+        remove_abandoned(groups)
         self._runs = RunTable(
             directory,
             accelerators,
@@ -152,6 +156,8 @@ class Agent:
             if self._conversations:  # each ends when its connection does; one that were cancelled would log an error
                 await asyncio.wait(self._conversations, timeout=_ENDING_SECONDS)
             self._runs.close(_ENDING_SECONDS)
+            for descriptor in self._holds:
+                os.close(descriptor)
             self._nursery.close()
 
     async def _listen(self, converse: Converse) -> Callable[[], None]:
