@@ -103,6 +103,13 @@ class RunTable:
         seen = seen_again([*self._accelerators.values()], findings)
         self._accelerators = {(one.type, one.number): one for one in seen}
 
+    def lose_sight(self, why: str) -> None:
+        """Nothing is known of the accelerators that are real: they count as sick."""
+        self._accelerators = {
+            place: one if one.emulated else replace(one, sick=one.sick or why, reading=None)
+            for place, one in self._accelerators.items()
+        }
+
     # Commands
 
     def carry_out(self, command: RunCommand) -> CommandAnswer:
