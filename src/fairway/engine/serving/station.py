@@ -168,7 +168,7 @@ class Station(Residency):
             self._row_changed = True
             self._fail(task, SHED_REASON, SHED, self._work_seconds())
             return False
-        if queue.waiting and (self._urgent is not None or task.facts.batches is not None):
+        if queue.waiting:
             self._gather_mates(task)
         found, models = NO_MODEL, task.models
         if models:
@@ -254,7 +254,7 @@ class Station(Residency):
         self._passed = waiting
         self.load.finish()
         self.load.enqueue(waiting.seconds)
-        if self.queue.waiting and (self._urgent is not None or task.facts.batches is not None):
+        if self.queue.waiting:
             self._gather_mates(task)
         for each in (task, *task.mates):
             each.turn, each.found = now, HIT if task.models else NO_MODEL
@@ -266,7 +266,7 @@ class Station(Residency):
         if task.waits_for:
             self._await_models(task)
             return
-        if self.queue.waiting and (self._urgent is not None or task.facts.batches is not None):
+        if self.queue.waiting:
             self._gather_mates(task)
         self._begin(task)
 
@@ -413,7 +413,7 @@ class Station(Residency):
             return
         task.waits_for.remove(model)
         if not task.waits_for and task is self.running and self._idles:
-            if self.queue.waiting and (self._urgent is not None or task.facts.batches is not None):
+            if self.queue.waiting:
                 self._gather_mates(task)
                 if self._watches_time:
                     self.due = self._overdue()

@@ -269,6 +269,7 @@ class ClientRequests:
             self._door.is_over(key, pending.request.workflow)
             self._keys_of.pop((pending.client, pending.request.name), None)
             self._spans.ended(key, outcome)
+            self._tally.recent.requests.append((key, pending.request.workflow, pending.since, self._now(), outcome))
         if self._waiting:
             self._let_in()
 

@@ -167,8 +167,11 @@ class StageRunner:
         self._tally.took(stage.workflow_number, stage.number, seconds)
         stage.longest = max(stage.longest, seconds)
         stage.long_runs = stage.long_runs + 1 if seconds >= _LONG_SECONDS else 0
-        kept, failed = self._values, {}
+        kept, failed, ran = self._values, {}, self._tally.recent.stages
+        flow, number, size = stage.workflow_number, stage.number, len(requests)
         for position, request in enumerate(requests):
+            queued = run.mates[position - 1].queued if position else run.queued
+            ran.append((request.key, flow, number, run.found, queued, began, now, size, position))
             key, (value, problem) = request.key, outcomes[position]
             self._spans.ran(key, stage.name, began, now, problem)
             if problem is None:

@@ -368,11 +368,10 @@ class ServingWorker:
             self.transport.send(self._supervisor, ("cleared", mark))
 
     def _tally_wanted(self, sender: Address) -> None:
-        self.tally.waiting = self.engine.waiting
-        self.tally.open = len(self._clients)
-        self.tally.held = len(self._values)
-        self.tally.resident = [self._models.names[model] for model in self.engine.memory.resident]
-        self.transport.send(sender, ("tally", self.tally.document()))
+        tally = self.tally
+        tally.waiting, tally.open, tally.held = self.engine.waiting, len(self._clients), len(self._values)
+        tally.resident = [self._models.names[model] for model in self.engine.memory.resident]
+        self.transport.send(sender, ("tally", tally.document()))
 
     # What the engine wants
 
@@ -406,10 +405,11 @@ class ServingWorker:
             self._peers.send(send)
 
     def _load(self, load: Load) -> None:
-        self.tally.loads += 1
+        self.tally.load_began(self._models.names[load.model], self._now())
         self._models.load(load.model, partial(self._loaded, load))
 
     def _loaded(self, load: Load, problem: BaseException | None) -> None:
+        self.tally.recent.load_ended(self._models.names[load.model], self._now())
         if problem is None:
             if self._supervisor is not None and self._door.is_on_trial(load.model):
                 self.transport.send(self._supervisor, ("loaded", load.model))
@@ -418,7 +418,7 @@ class ServingWorker:
             self._tell(ModelFailed(load.copy, load.model, self._models.why_not(load.model, problem)))
 
     def _evict(self, evict: Evict) -> None:
-        self.tally.evictions += 1
+        self.tally.evicted(self._models.names[evict.model], self._now())
         self._models.evict(evict.model)
 
     def _refuse(self, refuse: Refuse) -> None:
@@ -454,5 +454,6 @@ _UNDERSTOOD: Mapping[str, tuple[Callable[..., None], int]] = {
     "notice": (ServingWorker._notice_came, 1),
     "ping": (ServingWorker._sign_wanted, 1),
     "tally": (ServingWorker._tally_wanted, 0),
+    "recent": (lambda at, asker: at.transport.send(asker, ("recent", at.tally.recent.document(at._now()))), 0),
 }
 """What can be said to a worker: by its first word, what takes it in, and how many parts follow."""
