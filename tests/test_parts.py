@@ -43,6 +43,13 @@ def test_the_options_of_a_class_that_is_no_dataclass_are_its_parameters() -> Non
     assert [option.form for option in options_of(Plain)] == ["limit=VALUE", "loud", "most=VALUE"]
 
 
+def test_a_function_is_no_part_and_is_not_called_to_find_that_out(tmp_path: Path) -> None:
+    place = tmp_path / "made"
+    with pytest.raises(InputError, match="policy 'os:mkdir' is a builtin_function_or_method, expected a class"):
+        policy_of(f"os:mkdir:path={place}")
+    assert not place.exists()
+
+
 def test_an_object_of_a_module_and_one_of_the_caller_will_do() -> None:
     assert policy_of("tests.parts:READY") == Halves(part=0.25)
     mine = Halves(part=0.1)

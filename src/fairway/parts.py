@@ -75,7 +75,7 @@ class Parts(Generic[T]):
     def _maker(self, found: Found) -> Callable[..., T]:
         if inspect.isclass(found.make):
             self._refuse(found.name, self._lacks(found.make, methods_only=True))
-        elif not callable(found.make):
+        elif found.name not in self.ours:  # a function may do anything when it is called, such as os:system
             raise InputError(f"{self.noun} '{found.name}' is a {type(found.make).__name__}, expected a class")
         chosen = chosen_options(self.noun, found.name, found.make, found.options, self.besides)
         return partial(found.make, **chosen) if chosen else cast("Callable[..., T]", found.make)
@@ -103,6 +103,11 @@ class Parts(Generic[T]):
             raise InputError(
                 f"{self.noun} {error}" + (f" ('{name}' given{close})" if close else "")
             ) from error.__cause__
+
+    def is_offered(self, text: str) -> bool:
+        """Whether a name is one of ours or of an installed package, so that to look it up imports nothing else."""
+        name = text.strip().partition(":")[0]
+        return name in self.ours or name in self.installed()
 
     def claims(self, text: str) -> bool:
         """Whether a name stands for a part of this kind, as far as its class tells; an `InputError` if it is broken."""

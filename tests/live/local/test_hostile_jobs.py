@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from fairway.live.backend.commands import EndRun, JobProgram, StartRun
 from fairway.live.backend.reports import RunEnded, RunReport
 from fairway.live.local.agent.keepers import KeeperProcesses, keeper_of
 from fairway.live.local.agent.run_table import RunTable
-from fairway.live.local.identity import identify
+from fairway.live.local.identity import ProcessIdentity, identify, kill_remains
 from fairway.live.local.log_files import log_path, read_log
 from tests.live.training.machine import Machine, until
 
@@ -251,6 +252,31 @@ def test_a_job_is_ended_though_there_is_no_room_to_write_the_notice(
 
     asyncio.run(ended())
     assert [report.outcome.kind for report in reports if isinstance(report, RunEnded)] == ["stopped"]
+
+
+def test_a_job_whose_run_directory_was_removed_by_another_is_ended_when_asked_to(tmp_path: Path) -> None:
+    reports: list[RunReport] = []
+    table = RunTable(tmp_path, emulated_accelerators("v100=1"), emit=reports.append)
+    table.carry_out(StartRun(1, "job", JobProgram(f"touch {tmp_path}/runs-now; sleep 600"), "v100", (0,)))
+    files = table._preparation.files_of(table.state.runs[0])
+    keepers: list[ProcessIdentity | None] = []
+
+    async def ended() -> None:
+        def looked() -> bool:
+            table.tick()
+            return any(isinstance(report, RunEnded) for report in reports) and not table._gone
+
+        try:
+            await until((tmp_path / "runs-now").exists)
+            keepers.append(keeper_of(files))
+            shutil.rmtree(files.directory)
+            table.carry_out(EndRun(1, "job", save=True))
+            await until(looked, "for the run to end")
+        finally:
+            for keeper in filter(None, keepers):
+                kill_remains(keeper, files.mark)
+
+    asyncio.run(ended())
 
 
 def test_a_job_that_writes_down_its_own_end_frees_no_worker(tmp_path: Path) -> None:

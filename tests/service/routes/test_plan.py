@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -99,6 +100,17 @@ def test_bad_input_is_one_line(admin: httpx.Client, given: dict[str, Any], line:
     answer = admin.post("/plan", json=given)
     assert answer.status_code == 422
     assert line in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("name", ["os:system:command=touch PLACE", "os:mkdir:path=PLACE", "antigravity:fly"])
+def test_a_policy_over_http_is_one_by_name_and_no_code_of_whoever_asks(
+    admin: httpx.Client, name: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "made"
+    answer = admin.post("/plan", json={"changes": [f"policy {name.replace('PLACE', str(place))}"]})
+    assert answer.status_code == 422
+    assert "expected one that this server has by name: " in answer.json()["detail"]
+    assert not place.exists()
 
 
 def test_only_admins_may_plan(shared: Served) -> None:

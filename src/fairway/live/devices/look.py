@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
 from types import TracebackType
 from typing import Self
 
@@ -34,6 +38,39 @@ class GpuWatch:
         """Let go of the libraries."""
         self.nvml.close()
         self.amd.close()
+
+
+async def looked_within(watch: GpuWatch, seconds: float, silent: Callable[[], None]) -> Findings:
+    """What a watch sees, in a thread of its own: a driver that is in trouble takes its time, or never answers.
+
+    `silent` is called if it has not answered in so many seconds. A thread that hangs in the driver cannot be ended; it
+    keeps nothing from its end but itself.
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[Findings] = loop.create_future()
+
+    def take(findings: Findings | None, error: Exception | None) -> None:
+        if answer.done():
+            return
+        if findings is not None:
+            answer.set_result(findings)
+        elif error is not None:
+            answer.set_exception(error)
+
+    def look() -> None:
+        findings, problem = None, None
+        try:
+            findings = watch.look()
+        except Exception as error:
+            problem = error
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(take, findings, problem)
+
+    Thread(target=look, name="fairway-gpus", daemon=True).start()
+    await asyncio.wait({answer}, timeout=seconds)
+    if not answer.done():
+        silent()
+    return await answer
 
 
 def found_gpus() -> Findings:

@@ -23,6 +23,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+NAME = "fairway-"
+"""How the names of the groups of agents begin."""
+
 CAVEAT = (
     "no control group can be made here: a process that a job detaches, and that empties its environment, outlives the "
     "job if keeper and agent are killed at once"
@@ -129,7 +132,7 @@ class Containment:
     @classmethod
     def found(cls, directory: Path) -> Containment:
         """What this process may use, for the agent of a directory."""
-        name = f"fairway-{hashlib.sha256(str(directory).encode()).hexdigest()[:12]}"
+        name = f"{NAME}{hashlib.sha256(str(directory).encode()).hexdigest()[:12]}"
         parents = tuple(path for own in _own_groups() if _is_usable(path := own / name))
         for parent in parents:
             _hand_down(parent)

@@ -7,7 +7,7 @@ breaks the stream off ends the simulations.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any
 
@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 from starlette.responses import Response, StreamingResponse
 
+from fairway.allocate.policies import POLICIES
+from fairway.allocate.registry import POLICY_PARTS
 from fairway.documents import Form
 from fairway.errors import InputError
 from fairway.experiments.planning.change import Change
@@ -120,6 +122,7 @@ async def make_plan(service: ServiceOf, _: Admin, request: Request) -> Response:
     """Simulate the jobs that are here forward, as they are and with each change, under several seeds."""
     fields = await read_form(request, _FORM)
     changes = [Change.parse(text) for text in fields.changes]
+    _refuse_classes(changes)
     goal = None if fields.find is None else Goal.parse(fields.find)
     if bool(changes) == (goal is not None):
         raise InputError("expected either changes or find; give one of them")
@@ -142,6 +145,14 @@ async def make_plan(service: ServiceOf, _: Admin, request: Request) -> Response:
     return StreamingResponse(
         _written(first, events), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
     )
+
+
+def _refuse_classes(changes: Sequence[Change]) -> None:
+    """Whoever starts the server chooses its code: over HTTP a policy has a name, and is no class of any module."""
+    for policy in (change.policy for change in changes):
+        if policy is not None and not POLICY_PARTS.is_offered(policy):
+            known = ", ".join((*POLICIES, *POLICY_PARTS.installed()))
+            raise InputError(f"changes: policy '{policy}' given, expected one that this server has by name: {known}")
 
 
 async def _written(

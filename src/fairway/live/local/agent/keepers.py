@@ -109,6 +109,8 @@ class KeeperProcesses:
             write_notice(files, save=save)
         except OSError:  # on a full disk there is no room for a notice, but the wish to stop need not wait for some
             if keeper is None:
+                if not files.directory.is_dir():  # a job has removed it; the next look at the run ends it for that
+                    return
                 raise
             how = signal.SIGTERM if save else signal.SIGUSR2
         if keeper is not None:

@@ -36,7 +36,8 @@ from fairway.live.backend.accelerators import (
 from fairway.live.backend.answers import Refusal, RefusedError
 from fairway.live.backend.codec import REPORTS, Document
 from fairway.live.backend.reports import AcceleratorsChanged, BackendReport
-from fairway.live.devices.look import GpuWatch
+from fairway.live.devices.look import GpuWatch, looked_within
+from fairway.live.local.abandoned_groups import hold, remove_abandoned
 from fairway.live.local.agent.frames import SOCKET, encoded, listening_socket, peer_of, read_message
 from fairway.live.local.agent.keepers import KeeperProcesses, Keepers
 from fairway.live.local.agent.messages import (
@@ -65,6 +66,7 @@ _ENDING_SECONDS = 2.0
 _MOST_UNREAD = 8 * 2**20
 _MOST_REFUSED = 256
 _LOOK_AT_GPUS_SECONDS = 2.0
+_DRIVER_SECONDS = 30.0
 _LOG = logging.getLogger(__name__)
 
 Converse: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -108,6 +110,9 @@ class Agent:
         self._over = asyncio.Event()
         self._nursery = Nursery(directory, self.tick)
         containment = Containment.found(directory) if keepers is None else Containment()
+        groups = (*containment.parents, *containment.bounding)
+        self._holds = hold(groups)
+        remove_abandoned(groups)
         self._runs = RunTable(
             directory,
             accelerators,
@@ -152,6 +157,8 @@ class Agent:
             if self._conversations:  # each ends when its connection does; one that were cancelled would log an error
                 await asyncio.wait(self._conversations, timeout=_ENDING_SECONDS)
             self._runs.close(_ENDING_SECONDS)
+            for descriptor in self._holds:
+                os.close(descriptor)
             self._nursery.close()
 
     async def _listen(self, converse: Converse) -> Callable[[], None]:
@@ -181,11 +188,22 @@ class Agent:
             _LOG.exception("cannot look after the runs")
 
     async def _look_at_gpus(self, watch: GpuWatch) -> None:
-        """In a thread: a driver that is in trouble takes its time to answer, which must not hold up runs."""
+        """Again and again, also after a look that failed; while the driver does not answer, its GPUs are sick."""
+
+        def told() -> None:
+            self._push(AcceleratorsChanged(self._runs.status().accelerators))
+
+        def silent() -> None:
+            self._runs.lose_sight(f"the driver has not answered for {_DRIVER_SECONDS:g} s")
+            told()
+
         while True:
             await asyncio.sleep(_LOOK_AT_GPUS_SECONDS)
-            self._runs.look_again(await asyncio.to_thread(watch.look))
-            self._push(AcceleratorsChanged(self._runs.status().accelerators))
+            try:
+                self._runs.look_again(await looked_within(watch, _DRIVER_SECONDS, silent))
+            except Exception:  # whatever a library does, the next look may be better
+                _LOG.exception("cannot look at the GPUs")
+            told()
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer what one connection asks, until it ends."""

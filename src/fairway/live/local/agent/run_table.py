@@ -103,6 +103,13 @@ class RunTable:
         seen = seen_again([*self._accelerators.values()], findings)
         self._accelerators = {(one.type, one.number): one for one in seen}
 
+    def lose_sight(self, why: str) -> None:
+        """Nothing is known of the accelerators that are real: they count as sick."""
+        self._accelerators = {
+            place: one if one.emulated else replace(one, sick=one.sick or why, reading=None)
+            for place, one in self._accelerators.items()
+        }
+
     # Commands
 
     def carry_out(self, command: RunCommand) -> CommandAnswer:
@@ -390,8 +397,14 @@ class RunTable:
             self._conclude(run, outcome_of(watch.files, run.ranks))
 
     def _look_for_keeper(self, run: RunRecord, watch: RunWatch) -> None:
-        """No keeper has claimed the run: set one on it, or conclude that it cannot start."""
-        if watch.spawned is None or (isinstance(watch.spawned, Forked) and watch.spawned.lost):
+        """No keeper has claimed the run: set one on it, or conclude that it cannot start.
+
+        Where its directory was removed, so was the claim, and the keeper may live: both end.
+        """
+        if not watch.files.directory.is_dir():
+            if self._keepers.clear_up(watch.files):
+                self._conclude(run, outcome_of(watch.files, run.ranks))
+        elif watch.spawned is None or (isinstance(watch.spawned, Forked) and watch.spawned.lost):
             watch.spawned = self._keepers.start(watch.files)
         elif watch.spawned.poll() is not None and not self._keepers.has_keeper(watch.files):
             self._conclude(run, outcome_of(watch.files, run.ranks))
