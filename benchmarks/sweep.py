@@ -16,7 +16,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks._report import Options, Result
@@ -80,7 +80,7 @@ def measure(options: Options) -> Iterator[Result]:
     yield Result("the same by the clock", "s", wall, "one process", single_wall, single_wall / wall)
 
 
-def _swept(given: dict[str, object], to: Path, processes: int) -> tuple[float, float, float, list[float]]:
+def _swept(given: Mapping[str, object], to: Path, processes: int) -> tuple[float, float, float, list[float]]:
     command = [sys.executable, "-c", _PROGRAM, json.dumps(given), str(to), str(processes)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     wall, before, own, workers = json.loads(done.stdout)
