@@ -16,7 +16,7 @@ MUTATED := $(addprefix src/fairway/,allocate configure place engine store live s
 BENCHMARKS = $(filter-out _% soak,$(basename $(notdir $(wildcard benchmarks/*.py))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup compiled dashboard demo demo-sim test lint types imports unit audit advisories docs tables bench soak \
+.PHONY: help setup compiled dashboard screenshots demo demo-sim test lint types imports unit audit advisories docs tables bench soak \
 	mutants mutants-changed fuzz lock format clean
 
 help:  ## list the targets
@@ -48,6 +48,9 @@ dashboard: $(READY)  ## build the page that fairway up shows, from dashboard/ in
 	$(BIN)/python dashboard/node.py npx openapi-typescript openapi.json -o src/openapi.ts
 	$(BIN)/python dashboard/node.py npm run --silent build
 	$(BIN)/python dashboard/sources.py
+
+screenshots: $(READY)  ## make the pictures of the ten-minute tour anew, which takes Chromium
+	$(BIN)/python dashboard/screenshots.py
 
 demo: $(READY)  ## run training jobs of two teams live, on emulated accelerators, against what the simulator predicts
 	@$(BIN)/python examples/live_demo.py

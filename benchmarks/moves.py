@@ -6,7 +6,8 @@ nothing, 30 or 200 s. Every stop of a job is judged by a watcher that looks at n
 (`tests.engine.training.moves`): the job has to end sooner for it, the restart included, or its place has to be needed
 by a job that is faster there. Moves without gain are counted, and beside them all moves.
 
-Then the preemptions of 20 jobs that run everywhere at one rate, on 2 workers of one type and 10 of another.
+Then the preemptions of 20 jobs that run everywhere at one rate, on 2 workers of one type and 10 of another, under each
+policy.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ EVERY = (*POLICIES, *BLIND)
 
 def measure(options: Options) -> Iterator[Result]:
     yield gainless(20 if options.quick else 1000, options.seed)
-    for policy in ("fifo", "max-min-fairness", "shortest-job-first"):
+    for policy in EVERY:
         yield equal_jobs(policy)
 
 

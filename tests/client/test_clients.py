@@ -73,7 +73,8 @@ def test_a_job_is_sent_in_one_form_whichever_way_it_was_written(client: Both, ma
         ({"run": object()}, "cannot be written as JSON"),
         ({"run": "x", "wieght": 2}, "job: wieght: no such field, did you mean 'weight'?"),
         ("run: x\nsteps: many\n", 'job: steps: "many" given, expected a whole number'),
-        ({"run": "x", "weight": float("nan")}, "cannot be written as JSON"),
+        ({"run": "x", "weight": float("nan")}, "weight: nan given, expected a finite number"),
+        ({"run": "x", "throughputs": {"v100": float("inf")}}, "throughputs.v100: inf given, expected a finite number"),
         (7, "int given, expected a mapping"),
     ],
 )

@@ -113,12 +113,17 @@ def read_rows(path: Path) -> list[Row]:
     try:
         rows: list[Row] = polars.read_parquet(path).to_dicts()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}; name a file of fairway sweep") from None
+        raise InputError(f"{path}: cannot be read: {_reason(error)}; name a file of fairway sweep") from None
     except polars.exceptions.PolarsError:
         raise InputError(f"{path}: not a parquet file; name one that fairway sweep has written") from None
     if not rows or not {"rate", "seed"} <= rows[0].keys():
         raise InputError(f"{path}: not the results of a sweep; name a file that fairway sweep has written")
     return rows
+
+
+def _reason(error: OSError) -> str:
+    """What the system says; polars makes errors that have it in their text only, with the number and the file."""
+    return error.strerror or str(error).split(" (os error", 1)[0]
 
 
 def _text(key: Mapping[str, Any]) -> str:

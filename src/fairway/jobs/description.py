@@ -19,6 +19,7 @@ documentation come from it. A description is stored and sent as its `document`, 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -380,9 +381,21 @@ def job_of(document: Mapping[str, Any], source: str) -> JobDescription:
     try:
         text = json.dumps(dict(document), allow_nan=False)
     except (TypeError, ValueError) as error:
+        found = _not_finite(document)
         why = f"cannot be written as JSON: {error}; use text, numbers, lists and mappings"
-        raise about(source, InputError(why)) from None
+        raise about(source, InputError(why if found is None else f"{found} given, expected a finite number")) from None
     return _FORM.read(text, source)
+
+
+def _not_finite(fields: Mapping[str, Any]) -> str | None:
+    """The first number of a document that is none, with its field; None if there is none."""
+    for name, value in fields.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"{name}: {value}"
+        inner = _not_finite(value) if isinstance(value, Mapping) else None
+        if inner is not None:
+            return f"{name}.{inner}"
+    return None
 
 
 def _with_quotes(text: str | bytes) -> str | bytes:

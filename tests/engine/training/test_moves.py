@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,7 +46,20 @@ def test_no_job_of_an_underloaded_cluster_is_moved_without_gain(policy: str) -> 
         assert not seen.gainless, f"seed {seed}: {seen.gainless}"
 
 
-@pytest.mark.parametrize("policy", ["fifo", "max-min-fairness", "shortest-job-first"])
+@pytest.mark.parametrize("policy", [*POLICIES, *BLIND])
+def test_jobs_of_classes_of_priority_do_not_move_without_gain_either(policy: str) -> None:
+    for seed in range(1000, 1010):
+        workload, cluster, restart = underloaded(seed)
+        draw = random.Random(seed)
+        classed = [
+            (arrival, replace(job, priority=draw.choice((-10, 0, 10)), preempts=draw.random() < 0.7))
+            for arrival, job in workload
+        ]
+        seen = watch(classed, cluster, policy, restart=restart, seed=seed)
+        assert not seen.gainless, f"seed {seed}: {seen.gainless}"
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, *BLIND])
 def test_jobs_that_run_everywhere_at_one_rate_are_never_stopped_where_all_find_room(policy: str) -> None:
     jobs = [(400.0 * n, Job(f"j{n}", {"a": 1.0, "b": 1.0}, steps_left=3600.0 + 500.0 * (n % 3))) for n in range(20)]
     assert watch(jobs, Cluster({"a": 2, "b": 10}), policy).moves == 0

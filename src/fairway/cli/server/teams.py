@@ -117,7 +117,7 @@ def read_teams_file(given: str) -> Teams:
     """The same with all else that a file can say."""
     if "=" in given and not Path(given).is_file():
         return Teams(teams_of(given))
-    file = _FORM.read(*read_given(given))
+    file = _FORM.read(*read_given(given, "a file of teams"))
     teams = file.teams
     if not teams and not file.priority_classes:
         raise InputError(

@@ -29,6 +29,8 @@ _OF_PODMAN = re.compile(
 
 _PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 _REMOVAL_SECONDS = 60.0
+_QUEUES = Path("/dev/mqueue")
+"""Without it, podman cannot let a container of a user other than root have the shared memory of the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class Container:
         mounts = dict.fromkeys([*self.mounts, *([variables[_PIPES]] if _PIPES in variables else [])])
         words = [
             *("podman", "run", "--rm", "--replace", f"--name={self.name_of(index)}", "--pull=never", "--init"),
-            *("--entrypoint=", "--user=0:0", "--cgroups=disabled", "--network=host", "--ipc=host"),
+            *("--entrypoint=", "--user=0:0", "--cgroups=disabled", "--network=host"),
+            *(("--ipc=host",) if _QUEUES.is_dir() else ()),
             *("--log-driver=passthrough", "--security-opt=label=disable"),
             *(f"--ulimit={kind}={soft}:{hard}" for kind, soft, hard in _limits()),
             *(f"--mount={_bind(directory)}" for directory in mounts),
