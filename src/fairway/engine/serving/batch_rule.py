@@ -35,8 +35,6 @@ def graph_batches(
     """
     stages, workers = graph.workflow.stages, graph.fleet.workers
     accelerators = sorted({worker.accelerator for worker in workers})
-    if all(len(stage.times_on(each)) <= 1 for stage in stages for each in accelerators):
-        return None
     budgets = _budgets(graph, accelerators, slo_seconds)
     by_type = {
         accelerator: tuple(
