@@ -153,6 +153,16 @@ def test_a_policy_with_a_fault_fails_the_check_meant_for_it(fault: str) -> None:
         check_policy(Broken(change))
 
 
+@pytest.mark.parametrize(
+    ("fault", "who"),
+    [("gives negative shares", r": '[^']*' gets -"), ("gives time on rate 0", r": '[^']*' gets 0\.001 of '"),
+     ("pairs unequal gangs", r": '[^']*' with '[^']*' gets 0\.001 of '")],
+)  # fmt: skip
+def test_the_job_or_both_jobs_of_a_pair_are_named(fault: str, who: str) -> None:
+    with pytest.raises(PolicyError, match=who):
+        check_policy(Broken(FAULTS[fault][0]))
+
+
 def _bare(decision: Allocation) -> Allocation:
     return allocate("max-min-fairness:space-sharing,bare", decision.problem)
 

@@ -18,6 +18,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -320,6 +321,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             print(f"killed   {trial.mutant}   by {trial.killed_by}", flush=True)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts it in the background has it ignored
     with suppress(KeyboardInterrupt):  # those that were tried by then are drawn by chance, too
         _try_all(trials, selection, options.jobs, say)
     trials = [trial for trial in trials if trial.is_over]

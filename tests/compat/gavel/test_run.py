@@ -172,7 +172,8 @@ def test_generated_jobs_take_as_long_as_in_the_original(
         assert np.nanmean(record.jobs.finish - record.jobs.arrival) / 3600 == pytest.approx(jct_hours, rel=within)
 
 
-@pytest.mark.slow
+# Minutes each, and the same code as the streams of 50 and 100 jobs above, which are held against the same program.
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("policy", "jct_hours", "longest_hours"),
     [("max-min-fairness", 34.30, 1718.6), ("max-min-fairness:agnostic", 70.54, 3503.2)],

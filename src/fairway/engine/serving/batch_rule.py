@@ -32,8 +32,6 @@ def graph_batches(
     """
     stages, workers = graph.workflow.stages, graph.fleet.workers
     accelerators = sorted({worker.accelerator for worker in workers})
-    if all(len(stage.times_on(each)) <= 1 for stage in stages for each in accelerators):
-        return None
     budgets: Sequence[float] = [math.inf] * len(graph)
     if slo_seconds is not None:
         budgets = stage_budgets(graph.workflow, slo_seconds, accelerators)
