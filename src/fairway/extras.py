@@ -10,7 +10,6 @@ from importlib.util import find_spec
 
 EXTRAS = {
     "live": ("sqlalchemy", "psycopg", "fastapi", "starlette", "uvicorn", "httptools", "httpx", "prometheus_client"),
-    "report": ("plotly", "jinja2"),
     "tables": ("polars",),
     "fsspec": ("fsspec",),
     "ray": ("ray",),

@@ -23,6 +23,7 @@ from typing import Concatenate, ParamSpec
 import numpy as np
 from sqlalchemy import Connection
 
+from fairway.allocate.decision_document import decision_document
 from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import (
     CheckpointKept,
@@ -55,7 +56,6 @@ from fairway.live.training.leases import Leases, LiveJob
 from fairway.live.training.standing import standing_document
 from fairway.live.training.statistics import Statistics
 from fairway.profiles.tables import ThroughputTable
-from fairway.store.decisions import decision_document
 from fairway.store.job_changes import explain_jobs
 from fairway.store.journal import Step, record_decision, record_steps
 from fairway.store.records import Reason, Worker

@@ -5,6 +5,7 @@ Nothing is started here, and nothing remembered: a directory of a run that was n
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from fairway.live.backend.commands import StartRun
 from fairway.live.backend.environment import common_environment, rank_environments
 from fairway.live.backend.status import RunState
 from fairway.live.local.agent.state import RunRecord
+from fairway.live.local.container import Container, devices_of
 from fairway.live.local.containment import Containment
 from fairway.live.local.gpu_parts import GpuParts
 from fairway.live.local.job_user import JobUser
@@ -85,6 +87,7 @@ class RunPreparation:
             share=command.share,
         )
         files = self.files_of(run)
+        surroundings = self.outside if user is None else user.environment(self.outside)
         order = RunOrder(
             job=job,
             lease=command.lease,
@@ -95,7 +98,7 @@ class RunPreparation:
             workdir=program.workdir,
             environment=common_environment(
                 command,
-                self.outside if user is None else user.environment(self.outside),
+                surroundings if program.image is None else {},
                 master=_master_of(command),
                 run_directory=files.channel.directory,
                 checkpoint_directory=checkpoints,
@@ -126,6 +129,9 @@ class RunPreparation:
             memory_bytes=program.memory_bytes,
             agreement=_agreement_of(command),
             checkpoints_at=program.checkpoints_at,
+            container=None
+            if program.image is None
+            else asdict(_container_of(command, accelerators, [checkpoints, files.channel.directory], surroundings)),
         )
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         files.channel.directory.mkdir(mode=0o700, exist_ok=True)
@@ -180,6 +186,22 @@ def _cannot_write(path: Path) -> str | None:
     except OSError as error:
         return f"{path}: {error.strerror or error}"
     return None if os.access(path, os.W_OK | os.X_OK) else f"{path}: no permission to write"
+
+
+def _container_of(
+    command: StartRun, accelerators: Sequence[Accelerator], directories: Sequence[Path], surroundings: Mapping[str, str]
+) -> Container:
+    """What the ranks of a job are put into; its name is of this run and of no other on the machine."""
+    program = command.program
+    assert program.image is not None
+    seen = [*([] if program.workdir is None else [program.workdir]), *program.mounts, *map(str, directories)]
+    return Container(
+        image=program.image,
+        name=f"fairway-{command.job}-{hashlib.sha256(str(directories[-1]).encode()).hexdigest()[:12]}",
+        mounts=tuple(dict.fromkeys(seen)),
+        devices=tuple(tuple(devices_of(one.device)) for one in accelerators),
+        surroundings=dict(surroundings),
+    )
 
 
 def _master_of(command: StartRun) -> tuple[str, int]:

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from typing import IO, TypeVar
 from fairway.live.backend.channel import STOPPED
 from fairway.live.bounded_log import open_log, trim_log
 from fairway.live.local.agent.agreement_server import AgreementServer
+from fairway.live.local.container import Container, remove_containers
 from fairway.live.local.containment import group_at, most_processes
 from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.job_user import JobUser
@@ -82,6 +83,7 @@ class Keeper:
         self._sender: CheckpointSender | None = None
         self._told = self._shut_down = self._at_once = self._out_of_memory = False
         self._environment: dict[str, str] = {}
+        self._container = None if order.container is None else Container(**order.container)
         self._group = group_at(order.groups)
         self._user = None if order.user is None else JobUser(**order.user)
         self._reader, self._writer = os.pipe()
@@ -168,7 +170,7 @@ class Keeper:
         url, before = self._order.checkpoints_at, os.fstat(log.fileno()).st_size
         if url is None:
             return
-        if self._run_before(bring_command(url, self._order.environment["FAIRWAY_CHECKPOINT_DIR"]), log):
+        if self._run_before(bring_command(url, self._order.environment["FAIRWAY_CHECKPOINT_DIR"]), log, self._beside()):
             lines = _tail_of(self._order.logs[0], before).strip().splitlines() or ["it said nothing"]
             raise _CannotStartError(f"checkpoints: {lines[-1]}")
 
@@ -182,6 +184,8 @@ class Keeper:
     def _set_up(self, log: IO[bytes]) -> None:
         if self._order.requirements is not None:
             self._build_environment(self._order.requirements, log)
+        if self._container is not None:
+            self._prepare(self._container.fetching(), f"the image {self._container.image} cannot be had", log)
         if self._order.setup is not None:
             code = self._run_before(self._order.setup, log)
             if code:
@@ -189,13 +193,10 @@ class Keeper:
 
     def _build_environment(self, requirements: str, log: IO[bytes]) -> None:
         """Have the virtual environment that the job asks for, and let all that follows run in it."""
-        before, link = os.fstat(log.fileno()).st_size, self._files.channel.directory / "environment"
+        link = self._files.channel.directory / "environment"
         file = str(Path(self._order.workdir or "/") / requirements)
         command = [sys.executable, "-m", _BUILD, file, str(self._order.environments), str(link)]
-        code = self._run_before(command, log)
-        if code:
-            tail = " ".join(_tail_of(self._order.logs[0], before).split()) or "it said nothing"
-            raise _CannotStartError(f"environment: {requirements} cannot be installed (exit code {code}): {tail}")
+        self._prepare(command, f"{requirements} cannot be installed", log)
         try:
             path = os.fspath(link.readlink())
         except OSError as error:
@@ -205,9 +206,19 @@ class Keeper:
             "PATH": f"{path}/bin:{self._order.environment.get('PATH', os.defpath)}",
         }
 
-    def _run_before(self, command: str | list[str], log: IO[bytes]) -> int:
+    def _prepare(self, command: list[str], failing: str, log: IO[bytes]) -> None:
+        """Run what the environment needs; where it fails, the end of what it has said is the reason."""
+        before = os.fstat(log.fileno()).st_size
+        code = self._run_before(command, log)
+        if code:
+            tail = " ".join(_tail_of(self._order.logs[0], before).split()) or "it said nothing"
+            raise _CannotStartError(f"environment: {failing} (exit code {code}): {tail}")
+
+    def _run_before(self, command: str | list[str], log: IO[bytes], variables: Mapping[str, str] | None = None) -> int:
         """Run something before the job, unless it is to stop; its exit code."""
-        process = self._spawn(command, {}, log)
+        if variables is None:
+            variables = self._variables({}) if self._container is None else self._container.surroundings
+        process = self._spawn(command, variables, log)
         while process.poll() is None:
             self._sleep(None)
             if self._told:
@@ -216,18 +227,27 @@ class Keeper:
         return process.returncode
 
     def _start(self, logs: list[IO[bytes]]) -> None:
-        for additions, log in zip(self._order.ranks, logs, strict=True):
-            self._ranks.append(self._spawn(self._order.run, additions, log))
+        for index, (additions, log) in enumerate(zip(self._order.ranks, logs, strict=True)):
+            run, variables = self._order.run, self._variables(additions)
+            if self._container is not None:
+                run, variables = self._container.running(index, run, variables, self._order.workdir)
+            self._ranks.append(self._spawn(run, variables, log))
         if self._order.checkpoints_at is not None:
             self._sender = CheckpointSender(
                 self._order.checkpoints_at,
                 self._order.environment["FAIRWAY_CHECKPOINT_DIR"],
-                lambda command: self._spawn(command, {}, logs[0]),
+                lambda command: self._spawn(command, self._beside(), logs[0]),
                 lambda: self._sleep(_LOOK_SECONDS),
             )
 
-    def _spawn(self, run: str | list[str], additions: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-        environment = {**self._order.environment, **self._environment, **additions}
+    def _beside(self) -> dict[str, str]:
+        """The environment of what runs beside the ranks with what the job has given, in no container."""
+        return {**({} if self._container is None else self._container.surroundings), **self._variables({})}
+
+    def _variables(self, additions: Mapping[str, str]) -> dict[str, str]:
+        return {**self._order.environment, **self._environment, **additions}
+
+    def _spawn(self, run: str | list[str], variables: Mapping[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
         workdir = self._order.workdir
         if workdir is not None and self._user is None and not Path(workdir).is_dir():
             raise _CannotStartError(f"workdir {workdir}: no such directory")
@@ -242,9 +262,10 @@ class Keeper:
             if self._user is not None:
                 self._user.become()
                 with suppress(OSError):  # the job finds out itself, when it saves
-                    Path(environment["FAIRWAY_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
+                    Path(self._order.environment["FAIRWAY_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
                 os.chdir(workdir or "/")
-            prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)  # last, since a change of the user takes the wish back
+            # Last, since a change of the user takes the wish back. podman has to live to pass the signal on.
+            prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL if self._container is None else signal.SIGTERM)
             if os.getppid() != keeper:  # it died before the system knew of the wish
                 os._exit(STOPPED)
 
@@ -255,7 +276,7 @@ class Keeper:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=workdir if self._user is None else "/",
-                env=environment,
+                env=variables,
                 process_group=0,
                 preexec_fn=become_the_job,  # noqa: PLW1509 - a keeper has one thread
             )
@@ -360,6 +381,7 @@ class Keeper:
             except ChildProcessError:
                 self._out_of_memory = self._group.ran_out_of_memory()
                 self._group.remove()
+                remove_containers(self._order)
                 self._bound_logs()
                 return
 
