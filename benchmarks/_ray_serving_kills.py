@@ -96,7 +96,8 @@ def kills(count: int, seed: int) -> Iterator[Result]:
                     time.sleep(0.1)
                 away.append(time.monotonic() - began_waiting)
                 say(
-                    f"kill {number + 1} of {count}: node {node}, all workers there and the node back after {away[-1]:.1f} s"
+                    f"kill {number + 1} of {count}: node {node}; all are there after {away[-1]:.1f} s; {clients.asked} "
+                    f"requests, {len(clients.wrong)} without a right answer"
                 )
     for wrong in clients.wrong[:10]:
         say(f"no right answer: {wrong}")
