@@ -87,15 +87,18 @@ def kills(count: int, seed: int) -> Iterator[Result]:
             for number in range(count):
                 time.sleep(draws.uniform(0.5, 2.0))
                 node = draws.choice([1, 2])
+                began_waiting = time.monotonic()
                 cluster.kill_node(node)
                 cluster.start_node(node)
-                began_waiting = time.monotonic()
                 while clients.present() < _NODES:
                     if time.monotonic() - began_waiting > _PATIENCE_SECONDS:
                         break
                     time.sleep(0.1)
                 away.append(time.monotonic() - began_waiting)
-                say(f"kill {number + 1} of {count}: node {node}, all workers there {away[-1]:.1f} s after its return")
+                say(
+                    f"kill {number + 1} of {count}: node {node}; all are there after {away[-1]:.1f} s; {clients.asked} "
+                    f"requests, {len(clients.wrong)} without a right answer"
+                )
     for wrong in clients.wrong[:10]:
         say(f"no right answer: {wrong}")
     extra: dict[str, Any] = {
@@ -103,7 +106,7 @@ def kills(count: int, seed: int) -> Iterator[Result]:
     }  # fmt: skip
     what = f"{count} kills of a Ray node under load"
     yield Result(f"accepted requests without a right answer, {what}", "", len(clients.wrong), target=0.0, extra=extra)
-    yield Result(f"longest until all workers are there, {what}", "s", max(away), target=_MOST_SECONDS)
+    yield Result(f"longest until all workers and the node are there, {what}", "s", max(away), target=_MOST_SECONDS)
 
 
 class _served:  # noqa: N801 - it is used as a function

@@ -38,7 +38,7 @@ def job(tmp_path: Path, url: str, steps: int, seconds: float) -> str:
 def test_a_job_goes_on_from_what_was_sent_while_it_ran_and_when_it_ended(live: Installation, tmp_path: Path) -> None:
     """The second job has another local directory, as one on another machine would."""
     url, trace = f"file://{tmp_path}/bucket/sum", tmp_path / "trace"
-    first = live.printed("submit", "--quiet", job(tmp_path, url, 400, 0.02)).strip()
+    first = live.printed("submit", "--quiet", job(tmp_path, url, 4000, 0.02)).strip()
     until(lambda: list(tmp_path.glob("bucket/sum/manifest-*")), "for something to be sent while it runs")
     assert live.state_of(first) == "running"
     live.printed("cancel", first)

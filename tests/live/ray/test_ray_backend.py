@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._ray_cluster import RayCluster
+from benchmarks._ray_cluster import RayCluster, free_port
 from fairway.live.backend.check import check_backend
 from fairway.live.ray.backend import RayBackend
+from tests.cli.installation import Installation
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux"),
@@ -49,6 +50,33 @@ def test_the_backend_passes_the_checks_and_leaves_nothing_behind(cluster: RayClu
     assert not [line for lines in left.values() for line in lines if "NodeAgent" in line or "fairway.live" in line], (
         left
     )
+
+
+def refused(directory: Path, address: str) -> str:
+    """What `fairway up` says of a cluster that it cannot use."""
+    done = Installation(directory).in_a_process("up", "--backend", "ray", "--address", address, "--port", "0")
+    assert (done.returncode, done.stdout) == (2, ""), done.stdout + done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+@pytest.mark.usefixtures("let_in")
+def test_a_token_that_the_cluster_refuses_is_one_line_and_nothing_is_started(
+    cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_AUTH_TOKEN_PATH")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "f" * 64)
+    monkeypatch.setenv("RAY_NUM_REDIS_GET_RETRIES", "2")
+    said = refused(tmp_path, cluster.address)
+    assert f"Ray at {cluster.address} refuses this client (its token is that of RAY_AUTH_TOKEN)" in said
+    assert "f" * 64 not in said
+    assert not [pid for node in "ab" for pid in cluster.processes(node) if "NodeAgent" in command_of(pid)]
+
+
+@pytest.mark.usefixtures("let_in")
+def test_no_ray_at_the_address_is_one_line(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    assert f"address: no Ray at {address}" in refused(tmp_path, address)
 
 
 def command_of(pid: int) -> str:

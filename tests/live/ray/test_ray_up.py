@@ -278,8 +278,7 @@ def requested(cluster: RayCluster) -> str:
 def test_the_head_hears_what_the_queue_needs_and_that_it_needs_nothing_any_more(
     live: Installation, cluster: RayCluster, tmp_path: Path
 ) -> None:
-    cluster.kill("b")
-    cluster.start("b", "ray.io/accelerator-type=P100,fairway.io/node=b", gpus=1)
+    cluster.start("c", "ray.io/accelerator-type=P100,fairway.io/node=c", gpus=1)
     (tmp_path / "p100.yaml").write_text(
         f"run: [{sys.executable}, -c, 'import time; time.sleep(1000)']\nresources: {{accelerators: P100, cpus: 0.5}}\n"
     )
@@ -295,10 +294,10 @@ def test_the_head_hears_what_the_queue_needs_and_that_it_needs_nothing_any_more(
     assert said.count("GPU") == 3 or said.startswith("3 {"), said
     live.printed("cancel", *jobs)
     until(lambda: requested(cluster) in {"", "[]"}, "for nothing to be asked for")
-    cluster.kill("b")
-    cluster.start("b", V100 + "b")
+    cluster.kill("c")
 
 
+@pytest.mark.soak  # most of a minute; what is brought and sent is tested on one machine in every run of the tests
 def test_a_job_of_a_killed_node_goes_on_elsewhere_from_its_checkpoints_at_a_url(
     live: Installation, cluster: RayCluster, tmp_path: Path
 ) -> None:
@@ -312,7 +311,6 @@ def test_a_job_of_a_killed_node_goes_on_elsewhere_from_its_checkpoints_at_a_url(
     again = steps_of(tmp_path / "stored")[reached]
     assert 0 < again <= reached, "it went on from a checkpoint, and did not begin anew"
     cluster.start(node, V100 + node)
-    assert nodes_of(cluster, counting_on_both(live, cluster, tmp_path)) == []
 
 
 def test_nothing_of_a_job_is_left_where_ray_has_ended(live: Installation, cluster: RayCluster, tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""The scheduler `fairway` on several nodes, which tell each other what waits at their workers; joins are gathered."""
+"""The scheduler `fairway` on several nodes, which tell each other what waits at their workers; joins are gathered.
+
+The nodes have no GPUs: labels alone declare their accelerators, as on machines where something is only tried out.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from tests.live.serving.ray.test_serve_on_ray import Service
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with NumberedCluster(2) as cluster:
+    with NumberedCluster(2, declared=True) as cluster:
         made = Service(cluster, tmp_path_factory.mktemp("served"), "--scheduler", "fairway", "--slo", "20s")
         yield made
         made.close()

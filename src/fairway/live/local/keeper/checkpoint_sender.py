@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-_PROGRAM = "fairway.live.job.stored_checkpoints"
+_COMMAND = [sys.executable, "-P", "-m", "fairway.live.job.stored_checkpoints"]
+"""What is in the job's directory, where it runs, is not taken for a module of ours."""
 
 
 def bring_command(url: str, directory: str) -> list[str]:
     """What brings the checkpoints before the job starts."""
-    return [sys.executable, "-m", _PROGRAM, "bring", url, directory]
+    return [*_COMMAND, "bring", url, directory]
 
 
 class CheckpointSender:
@@ -32,9 +33,8 @@ class CheckpointSender:
         sleep: Callable[[], None],
     ) -> None:
         self._spawn, self._sleep = spawn, sleep
-        self._command = [sys.executable, "-m", _PROGRAM]
         self._where = [url, directory]
-        self._process = spawn([*self._command, "follow", *self._where])
+        self._process = spawn([*_COMMAND, "follow", *self._where])
 
     @property
     def pid(self) -> int:
@@ -45,7 +45,7 @@ class CheckpointSender:
         """Have the last state sent, within so many seconds."""
         deadline = time.monotonic() + seconds
         if self._process.poll() is not None:  # the job may have killed it, as it may any process of its user
-            self._process = self._spawn([*self._command, "send", *self._where])
+            self._process = self._spawn([*_COMMAND, "send", *self._where])
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
         while self._process.poll() is None and time.monotonic() < deadline and not is_urgent():
