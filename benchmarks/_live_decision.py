@@ -26,6 +26,7 @@ from fairway.jobs import Job
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.answers import CommandAnswer
 from fairway.live.backend.commands import JobProgram, RunCommand
+from fairway.live.backend.demand import Demand
 from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.reports import BackendReport, Connected
 from fairway.live.backend.status import BackendStatus
@@ -104,6 +105,9 @@ class SilentBackend:
 
     async def status(self) -> BackendStatus:
         return self._status
+
+    async def need(self, demand: Demand) -> None:
+        """Its accelerators are always the same."""
 
     def check(self, program: JobProgram) -> None:  # noqa: ARG002
         return

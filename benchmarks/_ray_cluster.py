@@ -8,13 +8,17 @@ never by a name, processes are found and killed. Ray itself is not imported here
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
 from uuid import uuid4
 
 from fairway.live.local.identity import process_table
@@ -23,9 +27,10 @@ PATIENCE = 90.0
 _CLUSTER, _NODE = "TEST_RAY_CLUSTER", "TEST_RAY_NODE"  # no names of Fairway, which jobs do not inherit
 
 
-def free_port() -> int:
+def free_port(host: str = "127.0.0.1") -> int:
+    """A port of an address at which nothing listens."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         port: int = probe.getsockname()[1]
         return port
 
@@ -54,11 +59,11 @@ def kill_all(mark: str) -> None:
 class RayCluster:
     """Use it as a context; `environment` is what a client needs to be let in."""
 
-    def __init__(self, directory: Path, *, token: str | None = None) -> None:
+    def __init__(self, directory: Path, *, token: str | None = None, host: str = "127.0.0.1") -> None:
         self._directory = directory
         self.name = uuid4().hex
-        self.port = free_port()
-        self.address = f"127.0.0.1:{self.port}"
+        self.port = free_port(host)
+        self.address = f"{host}:{self.port}"
         self.environment = {"RAY_AUTH_MODE": "disabled"}
         if token is not None:
             path = directory / "token"
@@ -66,7 +71,7 @@ class RayCluster:
             self.environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(path)}
         self._starting: dict[str, subprocess.Popen[bytes]] = {}
 
-    def __enter__(self) -> RayCluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -74,15 +79,27 @@ class RayCluster:
         for process in self._starting.values():
             process.wait()
 
-    def start(self, node: str, labels: str = "", *, head: bool = False, without: Path | None = None) -> None:
+    def start(
+        self,
+        node: str,
+        labels: str = "",
+        *,
+        head: bool = False,
+        cpus: int = 1,
+        gpus: int = 0,
+        host: str | None = None,
+        without: Path | None = None,
+    ) -> None:
         """Start a node, and wait until it is there: two of one machine that start at once take each other's files.
 
-        It may be `without` a directory of this machine, which is empty for what runs there; only root can have that.
+        It may have an address of its own, and be `without` a directory of this machine, which is empty for what runs
+        there; only root can have that.
         """
         where = ["--head", f"--port={self.port}", "--include-dashboard=false", f"--temp-dir={self._directory / 'r'}"]
         command = [str(Path(sys.executable).parent / "ray"), "start", "--block", "--disable-usage-stats"]
         command += where if head else [f"--address={self.address}"]
-        command += ["--num-cpus=1", "--num-gpus=0", f"--object-store-memory={80 * 10**6}"]
+        command += [] if host is None else [f"--node-ip-address={host}"]
+        command += [f"--num-cpus={cpus}", f"--num-gpus={gpus}", f"--object-store-memory={80 * 10**6}"]
         command += ["--min-worker-port=0", "--max-worker-port=0", "--include-log-monitor=false"]
         command += [f"--labels={labels}"]
         if without is not None:
@@ -145,3 +162,64 @@ class RayCluster:
         (self._directory / f"{node}.log").write_text("")
         kill_all(f"{_NODE}={self.name}-{node}")
         self._starting.pop(node).wait()
+
+
+class NumberedCluster(RayCluster):
+    """Several nodes with numbers, each at a loopback address of its own and with emulated GPUs; the first is the head.
+
+    `environment` is the whole of what a client needs. Types are told by labels, or, where they are `declared`, so are
+    the accelerators themselves, of which Ray knows nothing then. Nodes and clients have this `environment` besides.
+    """
+
+    def __init__(
+        self,
+        nodes: int = 3,
+        *,
+        gpus: int = 2,
+        token: bool = True,
+        declared: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._files = TemporaryDirectory(prefix="fwr", dir="/tmp")  # short: Ray makes Unix sockets in it
+        self.directory = Path(self._files.name)
+        super().__init__(self.directory, token=secrets.token_hex(32) if token else None, host=host_of(0))
+        self._nodes, self._gpus, self._declared = nodes, gpus, declared
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
+            **self.environment,
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+            "RAY_health_check_period_ms": "500",
+            "RAY_health_check_failure_threshold": "4",
+            **(environment or {}),
+        }
+
+    def __enter__(self) -> Self:
+        try:
+            for number in range(self._nodes):
+                self.start_node(number)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._files.cleanup()
+
+    def start_node(self, number: int) -> None:
+        """Start a node, or start it again."""
+        labels = f"ray.io/accelerator-type={'AB'[number % 2]}100"
+        if self._declared:
+            labels += f",fairway.io/accelerators={self._gpus}"
+        gpus = 0 if self._declared else self._gpus
+        self.start(str(number), labels, head=number == 0, cpus=0, gpus=gpus, host=host_of(number))
+
+    def kill_node(self, number: int) -> None:
+        """As if its machine were cut off from its power."""
+        self.kill(str(number))
+
+
+def host_of(number: int) -> str:
+    """Every node has a loopback address of its own."""
+    return f"127.0.0.{number + 2}"

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchmarks._ray_cluster import NumberedCluster
 from benchmarks._report import Result
 from benchmarks._serving_live_compared import FAST, TRIVIAL, rows_of
 from benchmarks._serving_live_driver import Driver
-from tests.live.serving.ray.cluster import RayCluster
 
 _TARGET = 10.0
 
 
 def trivial(seconds: float = 3.0, repeats: int = 5) -> Iterator[Result]:
     """Latency and throughput; Ray Serve is tuned as its guide says."""
-    with RayCluster(3, gpus=2) as cluster:
+    with NumberedCluster(3, gpus=2) as cluster:
         own = {**TRIVIAL, "backend": "ray", "address": cluster.address}
         # Ours comes first, so that one accelerator of each node is left.
         with (

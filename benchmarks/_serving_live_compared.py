@@ -107,7 +107,7 @@ class Turns:
         return int(self._counts[-1][name] - self._counts[0][name])
 
 
-def _take_turns(served: Served, repeats: int, name: str, **drivers: Driver) -> list[Turns]:
+def take_turns(served: Served, repeats: int, name: str, **drivers: Driver) -> list[Turns]:
     sides = [Turns(driver) for driver in drivers.values()]
     for turn in range(repeats + 1):
         say(f"{name}, turn {turn} of {repeats}")
@@ -116,7 +116,7 @@ def _take_turns(served: Served, repeats: int, name: str, **drivers: Driver) -> l
     return sides
 
 
-def _mean_latency(name: str, peer: str, mine: Turns, other: Turns, target: float | None, **extra: Any) -> Result:
+def mean_latency(name: str, peer: str, mine: Turns, other: Turns, target: float | None, **extra: Any) -> Result:
     each = ratios(other.means, mine.means)
     return Result(
         name=f"{name}: mean latency",
@@ -153,8 +153,8 @@ def _against_ray(
         environment = {**stage_environment(1), **FAST}  # the first is what our workers have
         others = Driver("ray-documents", environment, **given, most_models=most_models, directory=directory)
         with Driver("ours", **served.ours) as ours, others as ray:
-            mine, theirs = _take_turns(served, repeats, name, ours=ours, ray=ray)
-    yield _mean_latency(name, "Ray Serve, multiplexed", mine, theirs, target, requests_per_second=served.rate,
+            mine, theirs = take_turns(served, repeats, name, ours=ours, ray=ray)
+    yield mean_latency(name, "Ray Serve, multiplexed", mine, theirs, target, requests_per_second=served.rate,
                         budget_bytes=served.profile.budget, peer_models=most_models)  # fmt: skip
     uses, loads = mine.counted("hits") + mine.counted("misses"), mine.counted("loads")
     there = theirs.counted("loads") / theirs.counted("uses")
@@ -166,7 +166,7 @@ def _with_room_for_all(name: str, served: Served, repeats: int) -> Result:
     """Ours with memory for every model: what no way of managing less of it could be faster than."""
     given = {**served.ours, "memory_bytes": served.profile.budget * served.profile.models}
     with Driver("ours", **given) as ours:
-        (mine,) = _take_turns(served, repeats, f"{name}, room for all models", ours=ours)
+        (mine,) = take_turns(served, repeats, f"{name}, room for all models", ours=ours)
     return Result(f"{name}, room for all models: mean latency", "s", median(mine.means),
                   extra={"repeats": len(mine.means), "loads": mine.counted("loads")})  # fmt: skip
 
@@ -175,7 +175,7 @@ def simulator(settings: Settings) -> Iterator[Result]:
     """The documents live, and the same requests in the simulator, which has no clients: workers' latencies count."""
     served = settings.served()
     with Driver("ours", **served.ours) as ours:
-        (mine,) = _take_turns(served, settings.repeats, "for the simulator", ours=ours)
+        (mine,) = take_turns(served, settings.repeats, "for the simulator", ours=ours)
     turns = [served.requests(turn) for turn in range(settings.repeats + 1)]
     found = simulated(served.profile.file, turns, settings.seed)
     live, virtual = mean(mine.served_means), mean(found.means)
@@ -195,8 +195,8 @@ def schedulers(settings: Settings) -> Iterator[Result]:
     """Compass and Hash, live."""
     served = settings.served()
     with Driver("ours", **served.ours) as ours, Driver("ours", **served.ours, scheduler="hash") as hashed:
-        compass, other = _take_turns(served, settings.repeats, "Compass and Hash", compass=ours, hash=hashed)
-    yield _mean_latency("short pages, Compass", "Hash, live", compass, other, settings.target(2.0),
+        compass, other = take_turns(served, settings.repeats, "Compass and Hash", compass=ours, hash=hashed)
+    yield mean_latency("short pages, Compass", "Hash, live", compass, other, settings.target(2.0),
                         ours_loads=compass.counted("loads"), peer_loads=other.counted("loads"))  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from ray import serve
 from ray.serve.handle import DeploymentHandle
 
-from benchmarks._serving_live_ray import QUIET, begin_ray, end_ray
+from benchmarks._serving_live_ray import ON_A_CLUSTER, QUIET, begin_ray, end_ray
 from fairway.live.serving.application.definition import ServedWorkflow, load_application
 
 
@@ -106,12 +106,14 @@ class RayDocuments:
     async def start(self) -> None:
         begin_ray()
         options: dict[str, Any] = {"ray_actor_options": {"num_cpus": 0}, "logging_config": QUIET}
+        # On a cluster a replica takes one of its accelerators, as a worker of ours does.
+        accelerated = {**options, "ray_actor_options": {"num_cpus": 0, "num_gpus": int(ON_A_CLUSTER)}}
         replicas = serve.deployment(
             replica_class(self._most_models),
             name="Replica",
             num_replicas=self._workers,
             max_ongoing_requests=100,  # with few, it is slower: those that wait for a model keep others out
-            **options,
+            **accelerated,
         )
         composition = serve.deployment(Composition, name="Composition", max_ongoing_requests=1000, **options)
         application = composition.bind(

@@ -18,11 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import plotly.graph_objects as go
-from plotly.subplots import make_subplots
-
 from benchmarks._report import Result
 from benchmarks._training_runs import WINDOW, mean_hours, run
+from fairway.dashboard.of_loads import LoadPage
+from fairway.dashboard.page import page_with
+from fairway.dashboard.run_file import document
 from fairway.sim.submissions import TrainingOptions
 from tests.figures import published_hours
 
@@ -163,16 +163,20 @@ def rows(found: Curve) -> Iterator[Result]:
 
 
 def draw(found: list[Curve], path: Path) -> None:
-    """The figure: hours over rates, a line for each policy, dotted for the authors'."""
-    figure = make_subplots(rows=1, cols=2, subplot_titles=list(RATES))
-    for curve in found:
-        for name, column, dash in (("ours", curve.ours, "solid"), ("the authors", curve.authors, "dot")):
-            points = {rate: hours for rate, hours in column.items() if hours is not None}
-            if points:
-                line = go.Scatter(
-                    x=list(points), y=list(points.values()), name=f"{curve.policy}, {name}", line={"dash": dash}
-                )
-                figure.add_trace(line, row=1, col=1 + list(RATES).index(curve.jobs))
-    figure.update_xaxes(title_text="jobs per hour")
-    figure.update_yaxes(title_text="mean completion time (h)", range=[0, 2.5 * SUSTAINED_HOURS])
-    figure.write_html(path, include_plotlyjs=True)
+    """The figure: hours over rates, a line for each policy, dashed for the authors'."""
+    page = LoadPage()
+    policies = list(dict.fromkeys(curve.policy for curve in found))
+    for jobs in RATES:
+        page.chart(jobs, "Dashed: the authors.", "jobs per hour", "mean completion time (h)", form=("number", "number"))
+        for curve in found:
+            if curve.jobs != jobs:
+                continue
+            for seed, (whose, column) in enumerate((("ours", curve.ours), ("the authors", curve.authors))):
+                for rate, hours in column.items():
+                    if hours is not None and hours <= 2.5 * SUSTAINED_HOURS:
+                        name = f"{curve.policy}, {whose}"
+                        told = f"{name}: {hours:.3g} h at {rate:g} per hour"
+                        page.point(name, policies.index(curve.policy), (rate, hours), told, seed=seed)
+    about = f"A rate is sustained if the mean completion time is under {SUSTAINED_HOURS:g} h."
+    run = page.run("rates", of="policy", about=about, finding="Which rates each policy sustains", settings={})
+    path.write_text(page_with(document([run]), title="rates"), encoding="utf-8")

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import mean
 from typing import Annotated
@@ -31,6 +31,9 @@ from benchmarks._report import Result, show, spread
 from benchmarks.live_training import CLUSTER, FIRST_GUESS, POLICY, ROUND_SECONDS, TIME_SCALE
 
 FENCE_SECONDS = 4.0
+STUCK_SECONDS = 60.0
+"""No longer than this may it take until a node that has been killed has an actor, and an agent, again."""
+
 EVERY_FIFTH = 5
 NODES = {"a": ("V100", 2), "b": ("P100", 1), "c": ("K80", 1)}
 """The nodes of `kills`, with the accelerators that its jobs know."""
@@ -108,6 +111,8 @@ def kills(quick: bool, seed: int, count: int) -> Iterator[Result]:
             findings.killed["node"] += 1
             began = time.monotonic()
             ray.start(node, _labels(node, *NODES[node]))
+            while not _has_agent(ray, node) and time.monotonic() - began < 2 * STUCK_SECONDS:
+                time.sleep(0.1)
             away.append(time.monotonic() - began)
 
         directory = Path(name)
@@ -125,6 +130,18 @@ def kills(quick: bool, seed: int, count: int) -> Iterator[Result]:
         for each in wrong:
             _say(f"{what}: {each}")
         yield Result(f"{what}, {count} kills of Ray nodes and controllers", "", len(wrong), target=0.0, extra=extra)
+    yield Result("longest until a node that was killed has an agent again", "s", max(away), target=STUCK_SECONDS)
+
+
+def _has_agent(ray: RayCluster, node: str) -> bool:
+    """Whether the agent runs, which the actor of the node has started."""
+    return any(b"fairway.live.local.agent" in _command_of(pid) for pid in ray.processes(node))
+
+
+def _command_of(pid: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 PARTS: dict[str, Callable[[bool, int, int], Iterator[Result]]] = {"simulator": simulator, "kills": kills}

@@ -48,7 +48,6 @@ def test_decisions_and_simulations_need_no_extra(words: tuple[str, ...]) -> None
     [
         ("live", ("ls",)),
         ("live", ("up", "--emulate", "v100=1")),
-        ("report", ("simulate", "training", *GENERATED, "--report", "never-written.html")),
         ("tables", ("sweep", "-p", "fifo", "--rate", "1", "--generate", "jobs=3", "--cluster", "v100=1")),
     ],
 )

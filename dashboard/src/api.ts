@@ -17,7 +17,7 @@ export interface Served {
   memory_bytes: number | null;
   restarts: number;
   workers: { number: number; present: boolean; open: number | null; waiting: number | null; resident: string[] | null;
-    hits: number | null; misses: number | null; loads: number | null; evictions: number | null; replied: number | null }[];
+    hits: number | null; misses: number | null; loads: number | null; evictions: number | null; replied: number | null; in_time: number | null; late: number | null }[];
 }
 
 /** A request that was refused; `code` stays the same over versions, 0 is a server that cannot be reached. */

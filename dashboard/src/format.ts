@@ -42,6 +42,8 @@ export function clock(epoch: number): string {
 
 /** The unit in which times of this length are best drawn, and its seconds. */
 export function unitOf(seconds: number): [string, number] {
+  if (seconds < 2e-3) return ["µs", 1e-6];
+  if (seconds < 2) return ["ms", 1e-3];
   if (seconds < 180) return ["s", 1];
   if (seconds < 10800) return ["min", 60];
   if (seconds < 259200) return ["h", 3600];

@@ -3,17 +3,13 @@
 // A controller that goes away is asked again, less and less often; a token that ends shows the form to log in. What is on the
 // screen stays there meanwhile.
 
-import { Refused, events, get, hasKey, type Job, type Served, type Session, type Status, type Worker } from "./api";
+import { Refused, events, get, hasKey, type Job, type Served, type Session, type Status } from "./api";
 import type { SavedRun, TrainingRun } from "./run";
 import { change, state } from "./state";
 
 const BACK_SECONDS = 10;
-const REFRESH_MS = 5000;
-const STATUS_MS = 10000;
-
 let epoch = 0;
-let refreshing: ReturnType<typeof setTimeout> | null = null;
-let refreshed = 0;
+let stopping: () => void = () => undefined;
 let asOf = 0;
 const jobRow = new Map<string, number>();
 const leaseRow = new Map<number, number>();
@@ -22,7 +18,7 @@ const pause = (ms: number) => new Promise((then) => setTimeout(then, ms));
 
 export async function start(): Promise<void> {
   const mine = ++epoch;
-  if (state.server === "up" && !hasKey()) return change({ session: null });
+  if (state.locked && !hasKey()) return change({ session: null });
   let patience = 500;
   while (mine === epoch) {
     try {
@@ -46,6 +42,7 @@ export async function start(): Promise<void> {
 
 export function stop(): void {
   epoch += 1;
+  stopping();
 }
 
 async function follow(mine: number): Promise<void> {
@@ -53,42 +50,22 @@ async function follow(mine: number): Promise<void> {
   await get<SavedRun>("history").then(take);
   await quick;
   change({ trouble: null, loading: false });
-  void get<{ workers: Worker[] }>("workers").then(({ workers }) => change({ workers }));
   const control = new AbortController();
-  const asking = setInterval(() => {
-    if (mine !== epoch) return control.abort();
-    if (!document.hidden) void askStatus().catch(() => undefined);
-  }, STATUS_MS);
+  stopping = () => control.abort();
   try {
-    for await (const event of events(`events?after=${Math.round((asOf - BACK_SECONDS) * 1e6)}`, control.signal)) {
+    for await (const event of events(`events?pages=true&after=${Math.round((asOf - BACK_SECONDS) * 1e6)}`, control.signal)) {
       if (mine !== epoch) return;
-      if (event.event === "job") {
-        takeJob(JSON.parse(event.data) as Job);
-        later();
-      } else if (event.event === "revoked") throw new Refused(401, "wrong-token", "the token has ended");
+      if (event.event === "job") takeJob(JSON.parse(event.data) as Job);
+      else if (event.event === "history") merge(JSON.parse(event.data) as SavedRun);
+      else if (event.event === "status") change({ status: JSON.parse(event.data) as Status, trouble: null });
+      else if (event.event === "revoked") throw new Refused(401, "wrong-token", "the token has ended");
       else if (event.event === "closing") throw new Refused(0, "closing", "the controller has stopped");
     }
     throw new Refused(0, "closed", "the connection was closed");
   } finally {
-    clearInterval(asking);
+    stopping = () => undefined;
     control.abort();
   }
-}
-
-async function askStatus(): Promise<void> {
-  const [status, { workers }] = await Promise.all([get<Status>("status"), get<{ workers: Worker[] }>("workers")]);
-  change({ status, workers, trouble: null });
-  later();
-}
-
-/** Ask what of the history changed, soon but not often. */
-function later(): void {
-  if (refreshing !== null) return;
-  refreshing = setTimeout(() => {
-    refreshing = null;
-    refreshed = Date.now();
-    void get<SavedRun>(`history?since=${(asOf - BACK_SECONDS).toFixed(3)}`).then(merge).catch(() => undefined);
-  }, Math.max(300, refreshed + REFRESH_MS - Date.now()));
 }
 
 function take(saved: SavedRun): void {
@@ -111,7 +88,7 @@ function merge(saved: SavedRun): void {
     const found = run.types.indexOf(type);
     return found >= 0 ? found : run.types.push(type) - 1;
   });
-  run.workers = { ...news.workers, type: news.workers.type.map((kind) => types[kind]), since: shifted(news.workers.since, shift),
+  if (news.workers) run.workers = { ...news.workers, type: news.workers.type.map((kind) => types[kind]), since: shifted(news.workers.since, shift),
     drained: shifted(news.workers.drained, shift), lost: shifted(news.workers.lost, shift) };
   const times = new Set(["submitted", "started", "ended", "deadline"]);
   const rows = news.jobs.id.map((id, k) => {

@@ -9,12 +9,14 @@ import { Tile } from "./parts";
 import { packed, readRun } from "./run";
 import { change, state, useHash, useState_ } from "./state";
 import "./style.css";
+import { Compare } from "./views/compare";
+import { Curves } from "./views/curves";
 import { Decisions } from "./views/decisions";
 import { Docs } from "./views/docs";
 import { JobPage, Jobs } from "./views/jobs";
-import { Overview } from "./views/overview";
+import { Origin, Overview } from "./views/overview";
 import { Plan } from "./views/plan";
-import { ServedOverview, ServedWorkflows } from "./views/served";
+import { ServedHistory, ServedOverview } from "./views/served";
 import { Teams } from "./views/teams";
 import { ServingWorkers, TrainingWorkers } from "./views/workers";
 import { RequestPage, Requests, Workflows } from "./views/workflows";
@@ -22,10 +24,12 @@ import { RequestPage, Requests, Workflows } from "./views/workflows";
 const THEMES = ["auto", "light", "dark"];
 
 function views(): [string, string][] {
-  if (state.served && state.saved === null) return [["", "Overview"], ["workflows", "Workflows"]];
+  if (state.served && state.saved === null) return [["", "Overview"], ["workflows", "Workflows"], ["requests", "Requests"], ["workers", "Workers"]];
   const run = state.run;
-  if (run?.kind === "serving") return [["", "Overview"], ["workflows", "Workflows"], ["requests", "Requests"], ["workers", "Workers"]];
-  const all: [string, string][] = [["", "Overview"], ["jobs", "Jobs"], ["teams", "Teams"], ["workers", "Workers"], ["decisions", "Decisions"], ["plan", "Plan"]];
+  if (run?.kind === "curves") return [["", "Results"]];
+  const compare: [string, string][] = state.server === null ? [["compare", (state.saved?.runs.length ?? 0) > 1 ? "Compare" : "Results"]] : [];
+  if (run?.kind === "serving") return [["", "Overview"], ...compare, ["workflows", "Workflows"], ["requests", "Requests"], ["workers", "Workers"]];
+  const all: [string, string][] = [["", "Overview"], ...compare, ["jobs", "Jobs"], ["teams", "Teams"], ["workers", "Workers"], ["decisions", "Decisions"], ["plan", "Plan"]];
   if (state.server === "up") all.push(["api", "API"]);
   return all;
 }
@@ -34,8 +38,13 @@ function View({ path }: { path: string[] }) {
   const [view, ...rest] = path;
   const run = state.run;
   if (view === "api" && state.server === "up") return <Docs />;
-  if (state.served && !run) return view === "workflows" ? <ServedWorkflows /> : <ServedOverview state={state} />;
+  if (state.served && !run) {
+    const known = ["workflows", "requests", "workers"].includes(view);
+    return known ? <ServedHistory state={state} view={view} rest={rest} /> : <ServedOverview state={state} />;
+  }
   if (!run) return null;
+  if (run.kind === "curves") return <><Curves run={run} /><Origin state={state} /></>;
+  if (view === "compare" && state.saved) return <Compare saved={state.saved} chosen={state.chosen} />;
   if (run.kind === "serving") {
     if (view === "workflows") return <Workflows run={run} />;
     if (view === "requests") return rest.length ? <RequestPage run={run} number={Number(rest[0])} /> : <Requests run={run} />;
@@ -87,7 +96,7 @@ function App() {
             </select></label>
           )}
           <label class="button">Open a run<input type="file" accept=".fairway" class="hidden" onChange={(event) => { const file = event.currentTarget.files?.[0]; if (file) void open(file); event.currentTarget.value = ""; }} /></label>
-          {state.server === "up" && state.run && <button type="button" onClick={() => void save()}>Save</button>}
+          {state.server !== "serve" && state.run && <button type="button" onClick={() => void save()}>Save</button>}
           <Theme />
           {state.server !== null && state.session && <span class="who" title={`role: ${state.session.role}`}>{state.session.team ? `${state.session.name} (${state.session.team})` : state.session.name}</span>}
           {state.server !== null && state.session && state.session.name !== "no token needed" && <button type="button" onClick={() => void leave()}>Log out</button>}
@@ -154,6 +163,7 @@ function Login() {
       }}
     >
       <h1>Log in</h1>
+      <input type="text" class="hidden" autocomplete="username" value="Fairway" readOnly tabIndex={-1} aria-hidden="true" />
       <label>Token
         <input type="password" autocomplete="current-password" value={token} required spellcheck={false} onInput={(event) => setToken(event.currentTarget.value)} aria-describedby="token-help" />
       </label>
@@ -196,7 +206,7 @@ function show(saved: Awaited<ReturnType<typeof readRun>>, name: string): void {
 
 async function save(): Promise<void> {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(await packed({ ...state.saved!, runs: [state.run!] }));
+  link.href = URL.createObjectURL(await packed(state.server === null ? state.saved! : { ...state.saved!, runs: [state.run!] }));
   link.download = "run.fairway";
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
@@ -212,6 +222,7 @@ async function begin(): Promise<void> {
   const place = document.getElementById("app")!;
   const kept = document.getElementById("run");
   state.server = (place.dataset.server as "up" | "serve" | undefined) ?? null;
+  state.locked = state.server !== null && place.dataset.open === undefined;
   state.loading = kept !== null || hasKey();
   if (location.pathname.endsWith("/docs") && !location.hash) history.replaceState(null, "", "./#/api");
   render(<App />, place);

@@ -84,7 +84,8 @@ export interface TeamShare {
 
 export const NO_TEAM = "no team";
 
-/** What each team held over time, and what it would have held had the workers been shared by weight among teams with jobs. */
+/** What each team held over time, and what it was entitled to: the workers by weight among teams with jobs, where what a team's
+ * jobs cannot use goes to the others. */
 export function teamShares(run: TrainingRun, bins: Bins): TeamShare[] {
   const names = [...run.teams.name];
   if (run.jobs.team.some((team) => team === null) && run.jobs.team.length) names.push(NO_TEAM);
@@ -100,7 +101,7 @@ export function teamShares(run: TrainingRun, bins: Bins): TeamShare[] {
     share.jobs += 1;
     share.done += run.jobs.state[k] === "succeeded" ? 1 : 0;
     if (!(run.jobs.state[k] === "failed" && run.jobs.ended[k] === null))
-      present[teamOf[k]].add(at, until(run.jobs.ended[k], run.end), 1);
+      present[teamOf[k]].add(at, until(run.jobs.ended[k], run.end), run.jobs.count[k]);
   });
   const { start, end, job, partner, type, workers } = run.leases;
   for (let k = 0; k < start.length; k++) {
@@ -119,12 +120,81 @@ export function teamShares(run: TrainingRun, bins: Bins): TeamShare[] {
   const there = present.map((level) => level.means());
   shares.forEach((share, k) => {
     share.received = held[k].means();
-    share.fair = bins.time.map((_, bin) => {
-      const all = shares.reduce((sum, other, j) => sum + (there[j][bin] > 1e-9 ? other.weight : 0), 0);
-      return there[k][bin] > 1e-9 ? (total * share.weight) / all : 0;
-    });
+  });
+  bins.time.forEach((_, bin) => {
+    const given = divided(total, there.map((levels) => levels[bin]), shares.map((share) => share.weight));
+    given.forEach((amount, k) => shares[k].fair.push(amount));
   });
   return shares;
+}
+
+/** An amount divided by weight, where no team gets more than it wants. */
+export function divided(amount: number, wants: number[], weights: number[]): number[] {
+  const given = wants.map(() => 0);
+  for (let round = 0; round < wants.length; round++) {
+    const open = wants.map((want, k) => (given[k] < want - 1e-9 ? weights[k] : 0));
+    const all = open.reduce((sum, weight) => sum + weight, 0);
+    const left = amount - given.reduce((sum, one) => sum + one, 0);
+    if (all <= 0 || left <= 1e-9) break;
+    wants.forEach((want, k) => { given[k] = Math.min(want, given[k] + (left * open[k]) / all); });
+  }
+  return given;
+}
+
+/** What a team held of what it was entitled to, over the whole run. */
+export function teamsPart(share: TeamShare): number | null {
+  const due = mean(share.fair);
+  return due ? mean(share.received)! / due : null;
+}
+
+/** By job that held workers: its time on them over what an equal share by weight would have been while it was there. */
+export function fairParts(run: TrainingRun): number[] {
+  const { jobs, leases } = run;
+  const total = run.workers.type.length;
+  const held = jobs.id.map(() => 0);
+  leases.start.forEach((start, k) => {
+    const members = [leases.job[k], leases.partner[k]].filter((one) => one >= 0);
+    for (const one of members) held[one] += ((until(leases.end[k], run.end) - start) * leases.workers[k].length) / members.length;
+  });
+  const leave = jobs.ended.map((end) => until(end, run.end));
+  const there = jobs.id.map((_, k) => k).filter((k) => !(jobs.state[k] === "failed" && jobs.ended[k] === null) && leave[k] > jobs.submitted[k]);
+  // The integral of workers over the weight of all jobs, up to each moment at which that weight changes.
+  const changes = there.flatMap((k): [number, number][] => [[jobs.submitted[k], jobs.weight[k]], [leave[k], -jobs.weight[k]]]).sort((a, b) => a[0] - b[0]);
+  const at: number[] = [];
+  const sums: number[] = [];
+  let [weight, sum, before] = [0, 0, 0];
+  for (const [moment, by] of changes) {
+    if (weight > 1e-12) sum += ((moment - before) * total) / weight;
+    weight += by;
+    before = moment;
+    at.push(moment);
+    sums.push(sum);
+  }
+  const upTo = (moment: number): number => {
+    let [low, high] = [0, at.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (at[middle] <= moment) low = middle + 1;
+      else high = middle;
+    }
+    return low ? sums[low - 1] : 0;
+  };
+  return there.flatMap((k) => {
+    const due = Math.min((upTo(leave[k]) - upTo(jobs.submitted[k])) * jobs.weight[k], (leave[k] - jobs.submitted[k]) * jobs.count[k]);
+    return due > 0 ? [held[k] / due] : [];
+  });
+}
+
+/** The mean of values in each bin of their moments, null in a bin without any. */
+export function meansOver(moments: number[], values: number[], bins: Bins): (number | null)[] {
+  const sum = bins.time.map(() => 0);
+  const count = bins.time.map(() => 0);
+  moments.forEach((at, k) => {
+    const bin = Math.min(Math.max(Math.floor(at / bins.width), 0), sum.length - 1);
+    sum[bin] += values[k];
+    count[bin] += 1;
+  });
+  return sum.map((one, k) => (count[k] ? one / count[k] : null));
 }
 
 export function costOf(run: TrainingRun): number | null {

@@ -41,6 +41,8 @@ export interface Column<Row> {
   cell: (row: Row) => ComponentChildren;
   sort?: (row: Row) => number | string | null;
   number?: boolean;
+  /** What the heading says under the pointer. */
+  title?: string;
 }
 
 const PAGE = 100;
@@ -70,7 +72,7 @@ export function Table<Row>({ columns, rows, label, keyOf, first }: {
         <thead>
           <tr>
             {columns.map((column, k) => (
-              <th key={column.name} class={column.number ? "number" : ""} scope="col" aria-sort={by?.[0] === k ? (by[1] ? "descending" : "ascending") : undefined}>
+              <th key={column.name} title={column.title} class={column.number ? "number" : ""} scope="col" aria-sort={by?.[0] === k ? (by[1] ? "descending" : "ascending") : undefined}>
                 {column.sort ? (
                   <button type="button" class="plain" onClick={() => setBy([k, by?.[0] === k ? !by[1] : Boolean(column.number)])}>
                     {column.name}

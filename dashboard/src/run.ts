@@ -20,7 +20,7 @@ export interface TrainingRun {
   jobs: {
     id: string[]; name: Text; type: Text; team: Text; user: Text; state: string[]; submitted: number[]; started: Num;
     ended: Num; count: number[]; asked: Text; weight: number[]; deadline: Num; isolated: Num; attempts: Num;
-    preemptions: Num; steps: Num; steps_left: Num; reason_code: Text; reason: Text;
+    preemptions: Num; steps: Num; steps_left: Num; reason_code: Text; reason: Text; counted?: boolean[];
   };
   leases: {
     number: number[]; job: number[]; partner: number[]; type: number[]; start: number[]; end: Num; steps: Num;
@@ -49,10 +49,10 @@ export interface ServingRun {
   end: number;
   emulated: boolean;
   models: string[];
-  workflows: { name: string; lower_bound_seconds: number; slo_seconds: number | null; stages: string[]; edges: number[][] }[];
+  workflows: { name: string; lower_bound_seconds: number; slo_seconds: number | null; stages: string[]; edges: number[][]; budgets?: number[] }[];
   workers: {
     name: string[]; type: string[]; cpus: number[]; slices: number[]; busy_seconds: number[]; copy_seconds: number[];
-    tasks: number[]; hits: number[]; partial: number[]; misses: number[]; loads: number[]; evictions: number[];
+    tasks: number[]; hits: number[]; partial: number[]; misses: number[]; loads: number[]; evictions: number[]; awaited?: number[];
   };
   requests: { arrival: number[]; finish: Num; workflow: number[]; outcome: string[]; counted: boolean[]; cost: Num };
   stages: {
@@ -60,9 +60,38 @@ export interface ServingRun {
     end: number[]; fetch: number[]; found: string[]; batch: number[]; member: number[]; cpu: number[]; gpu: number[];
   };
   loads: { worker: number[]; model: number[]; evicted: boolean[]; ahead: boolean[]; start: number[]; end: number[] };
+  staleness?: { time: number[]; load_seconds: number[]; models_wrong: number[] };
 }
 
-export type Run = TrainingRun | ServingRun;
+/** What came of runs at several loads: curves and a table instead of a run. */
+export interface CurvesRun {
+  kind: "curves";
+  label: string;
+  policy: null;
+  settings: Record<string, unknown>;
+  summary: Record<string, any>;
+  begins_at: null;
+  end: number;
+  of: string;
+  about: string;
+  finding: string;
+  charts: { title: string; note: string; x: string; y: string; x_form: string; y_form: string; across: number | null }[];
+  columns: { title: string[]; meaning: string[] };
+  rows: { name: string[]; look: number[] };
+  cells: { row: number[]; column: number[]; text: string[]; spread: string[]; best: boolean[] };
+  points: {
+    chart: number[]; curve: string[]; look: number[]; seed: number[]; x: number[]; y: number[]; half: Num; open: boolean[];
+    joined: boolean[]; told: string[];
+  };
+}
+
+export type Run = TrainingRun | ServingRun | CurvesRun;
+
+const TABLES: Record<string, string[]> = {
+  training: ["workers", "jobs", "leases", "rounds"],
+  serving: ["workers", "requests", "stages", "loads"],
+  curves: ["charts", "columns", "rows", "cells", "points"],
+};
 
 export interface SavedRun {
   format: "fairway-run";
@@ -73,7 +102,7 @@ export interface SavedRun {
   runs: Run[];
 }
 
-export const VERSION = 1;
+export const VERSION = 2;
 
 /** Read the bytes of a saved run; what is none is refused by an Error of one line. */
 export async function readRun(bytes: Uint8Array, name: string): Promise<SavedRun> {
@@ -98,9 +127,9 @@ export async function readRun(bytes: Uint8Array, name: string): Promise<SavedRun
     throw new Error(`${name}: of version ${found.version}, but this page reads up to ${VERSION}; open it with a newer Fairway`);
   if (!Array.isArray(found.runs) || found.runs.length === 0) throw new Error(`${name}: no runs in it; save it again`);
   for (const run of found.runs) {
-    const tables = run.kind === "training" ? ["workers", "jobs", "leases", "rounds"] : ["workers", "requests", "stages", "loads"];
-    if (!["training", "serving"].includes(run.kind) || tables.some((table) => typeof run[table] !== "object"))
-      throw new Error(`${name}: damaged: a run in it lacks ${tables.join(", ")}; save it again`);
+    const tables = TABLES[run?.kind];
+    if (!tables || tables.some((table) => run[table] === null || typeof run[table] !== "object"))
+      throw new Error(`${name}: damaged: a run in it lacks ${(tables ?? ["a kind that is known"]).join(", ")}; save it again`);
   }
   return found as SavedRun;
 }

@@ -7,6 +7,8 @@ import type { Run, SavedRun } from "./run";
 export interface State {
   /** Where the page comes from: a controller, a server of an application, or a file. */
   server: "up" | "serve" | null;
+  /** Whether the server answers nobody without a token. */
+  locked: boolean;
   session: Session | null;
   saved: SavedRun | null;
   name: string;
@@ -23,7 +25,7 @@ export interface State {
 }
 
 export const state: State = {
-  server: null, session: null, saved: null, name: "", chosen: 0, run: null, status: null, served: null, workers: null,
+  server: null, locked: false, session: null, saved: null, name: "", chosen: 0, run: null, status: null, served: null, workers: null,
   trouble: null, notice: null, loading: false, changes: 0,
 };
 

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 
 EXTRAS = {
     "live": ("sqlalchemy", "psycopg", "fastapi", "starlette", "uvicorn", "httptools", "httpx", "prometheus_client"),
-    "report": ("plotly", "jinja2"),
     "tables": ("polars",),
+    "fsspec": ("fsspec",),
     "ray": ("ray",),
 }
 """The libraries that each extra brings, by the name that Python imports them by."""

@@ -77,7 +77,10 @@ def test_the_library_answers_to_the_last_bit_what_python_does() -> None:
 
 @needs_library
 def test_nothing_is_compiled_and_no_compiler_is_loaded() -> None:
-    code = "import fairway.place.kernels, fairway.allocate.policies, sys; print('numba' in sys.modules)"
+    code = (
+        "import fairway.place.homes, fairway.allocate.policies, fairway.sim.serving, fairway.sim.training, sys; "
+        "print('numba' in sys.modules)"
+    )
     assert run(code, FAIRWAY_COMPILED="ahead") == "False"
     assert run(code, FAIRWAY_COMPILED="jit") == "True"
 
@@ -100,6 +103,42 @@ def test_numbers_are_not_cut_to_whole_ones() -> None:
         best_fit(np.array([0.5]), np.array([1]), 1, 1, np.array([True]))
     empty = np.zeros(0)
     assert best_fit(empty.astype(np.int64), empty.astype(np.int32), 1, 1, empty.astype(np.bool_)) == -1
+
+
+@needs_library
+def test_arguments_may_be_named_and_have_to_be_all_there() -> None:
+    free, among = np.array([4, 2, 3]), np.ones(3, dtype=np.bool_)
+    assert best_fit(free, free, 1, among=among, gpu=1) == best_fit(free, free, 1, 1, among) == 1
+    with pytest.raises(TypeError, match="missing a required argument: 'among'"):
+        best_fit(free, free, 1, 1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        best_fit(free, free, 1, 1, among, 1)  # type: ignore[call-arg]
+    with pytest.raises(OverflowError):
+        best_fit(free, free, 2**70, 1, among)
+
+
+@needs_library
+def test_calls_leave_nothing_behind_and_take_nothing_that_is_still_used() -> None:
+    """Whether a call answers, is refused at first, or raises: what it was given has as many holders as before."""
+    free, among = np.array([4000, 2000, 3000]), np.ones(3, dtype=np.bool_)
+    costs, short = np.full((2, 1), np.inf), free.astype(np.int32)
+    counts, room, many = np.array([1, 1]), np.array([1]), 10**9
+    given = (free, among, costs, short, counts, room, many)
+
+    def call() -> None:
+        best_fit(free, free, many, 1, among)
+        best_fit(short, free, many, 1, among)
+        with pytest.raises(AssertionError):
+            cheapest_transport(costs, counts, room)
+        cheapest_transport(np.ones((2, 1)), counts, np.array([2]))
+
+    call()
+    before = [sys.getrefcount(each) for each in (*given, None, np.dtype(np.int64))]
+    for _ in range(50):
+        call()
+    after = [sys.getrefcount(each) for each in (*given, None, np.dtype(np.int64))]
+    assert after[:-2] == before[:-2]
+    assert all(abs(now - then) < 25 for now, then in zip(after[-2:], before[-2:], strict=True))
 
 
 def test_what_a_loop_writes_reaches_an_array_of_another_order() -> None:

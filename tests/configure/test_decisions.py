@@ -197,6 +197,20 @@ def test_options_change_what_starts() -> None:
     assert first_choice("esg:fixed-quota", fixed).kind == "best-effort"
 
 
+@pytest.mark.parametrize("left", [0.02, 0.15, 0.2, 0.3, 0.6, 9.0])
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_every_search_of_esg_starts_the_same(left: float, length: int) -> None:
+    queue = Queue(0, length, left)
+    assert decide("esg:search=layered", queue) == decide("esg:search=a-star", queue) == decide("esg", queue)
+
+
+def test_a_plan_made_at_arrival_keeps_the_margin_back() -> None:
+    """With half of the time kept back, the plan is that of half of the time."""
+    queue = Queue(0, 1, 0.5)
+    assert decide("esg:no-replan,margin=0.5", queue, slo=0.2) == decide("esg:no-replan", queue, slo=0.1)
+    assert decide("esg:no-replan", queue, slo=0.2) != decide("esg:no-replan", queue, slo=0.1)
+
+
 def test_a_queue_that_failed_twice_is_forced_out_with_the_smallest() -> None:
     hasty = Queue(0, 1, 0.1)
     planned = decide("esg:k=1", hasty)
@@ -263,6 +277,19 @@ def test_busy_workers_make_slices_dear() -> None:
         busy.take(worker, 0, 7)
     queue = Queue(0, 1, 0.28)
     assert first_choice("front", queue, busy).configuration.gpu <= first_choice("front", queue).configuration.gpu
+
+
+def test_a_resource_counts_more_only_when_more_than_the_part_called_busy_is_used() -> None:
+    rule = configurator_of("front:busy=0.5,cpu-factor=5,gpu-factor=3")
+    queues = rule.prepare(application(), replace(BARE, cpu=4, gpu=2), np.random.default_rng(0))
+    capacity = Capacity.idle(2, 4, 2)
+    usual = queues.tables(capacity).platform.prices  # type: ignore[attr-defined]
+    capacity.take(0, 4, 2)
+    assert queues.tables(capacity).platform.prices == usual, "just half is used"  # type: ignore[attr-defined]
+    capacity.take(1, 1, 0)
+    assert queues.tables(capacity).platform.prices == Prices(5 * usual.cpu, usual.gpu)  # type: ignore[attr-defined]
+    capacity.take(1, 0, 1)
+    assert queues.tables(capacity).platform.prices == Prices(5 * usual.cpu, 3 * usual.gpu)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from fairway.client import Client
 from fairway.live.training.controller import Controller
 from fairway.live.training.settings import ControllerSettings
 from fairway.service.first_token import ensure_first_token
@@ -100,6 +101,26 @@ def test_a_job_is_watched_from_queued_to_finished_and_another_is_cancelled(start
         page.locator("tbody a").first.click()
         expect(page.get_by_text("Who gets which share of time")).to_be_visible()
         assert serious(page) == []
+
+
+def test_a_what_if_is_planned_and_a_goal_is_searched_for(started: Browser, live: Live) -> None:
+    with page_of(started, allowed=("422",)) as page:
+        log_in(page, live.address, live.secret)
+        with Client(live.address, live.secret) as client:
+            for _ in range(3):
+                client.submit({"run": ["sleep", "60"], "steps": 600.0, "throughputs": {"v100": 10.0}})
+        look(page, "Plan")
+        page.get_by_label("Changes, one on each line").fill("add v100=2\npolicy fifo")
+        page.get_by_label("Seeds").fill("2")
+        page.get_by_role("button", name="Plan", exact=True).click()
+        table = page.get_by_role("region", name="What would come of it")
+        expect(table.get_by_role("row")).to_have_count(4)
+        expect(table).to_contain_text("add v100=2")
+        expect(page.get_by_role("heading", name="Who gains and who loses: add v100=2")).to_be_visible()
+        assert serious(page) == []
+        page.get_by_label("Changes, one on each line").fill("ad v100=2")
+        page.get_by_role("button", name="Plan", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("ad v100=2")
 
 
 def test_a_wrong_token_is_told_and_the_right_one_works_then(started: Browser, tmp_path: Path) -> None:

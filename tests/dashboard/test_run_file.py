@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from fairway.dashboard.of_serving import saved_serving
 from fairway.dashboard.of_training import saved_training
 from fairway.dashboard.run_file import VERSION, document, packed, read_run, save, unpacked
 from fairway.dashboard.tables import TABLES
 from fairway.errors import InputError
+from tests.dashboard.runs import served_requests
 from tests.report.records import four_jobs
 
 
@@ -112,3 +114,14 @@ def test_what_a_later_minor_change_adds_is_left_alone() -> None:
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_run(tmp_path / "none.fairway")
+
+
+def test_a_file_of_the_first_version_is_read_with_what_it_does_not_have() -> None:
+    old = json.loads(json.dumps(document([saved_training(four_jobs()), saved_serving(served_requests())])))
+    old["version"] = 1
+    training, serving = old["runs"]
+    del training["jobs"]["counted"], serving["workers"]["awaited"], serving["staleness"]
+    training, serving = unpacked(packed(old))["runs"]
+    assert training["jobs"]["counted"] == [True] * 4
+    assert serving["workers"]["awaited"] == [0] * len(serving["workers"]["name"])
+    assert serving["staleness"] == {"time": [], "load_seconds": [], "models_wrong": []}

@@ -38,15 +38,24 @@ from tests.mutants.selection import Selection, folders_of
 
 _EQUAL = Path(__file__).with_name("equal.toml")
 _NO_TESTS = 5  # pytest's exit code
-_LEAST_SECONDS = 15.0  # what a run may take at least, and how many times as long as usual
-_TIMES = 5.0
+_LEAST_SECONDS = 30.0  # what a run may take at least, and how many times as long as usual: the machine may be busy
+_TIMES = 8.0
+_LEAST_PROCESSOR_SECONDS = 10.0  # the same for the processor's time, which a loop without an end uses up
+_PROCESSOR_TIMES = 3.0  # of what the recording took, which was several times slower than without coverage
 
 
 class _Chosen:
-    """A pytest plugin: only these tests, in this order."""
+    """A pytest plugin: only these tests, in this order; a property that fails is not shrunk to its smallest case."""
 
     def __init__(self, tests: Sequence[str]) -> None:
         self._place = {test: at for at, test in enumerate(tests)}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self) -> None:
+        from hypothesis import Phase, settings  # noqa: PLC0415 (our own settings are loaded by tests/conftest.py)
+
+        settings.register_profile("mutants", settings.get_profile("fairway"), phases=[Phase.explicit, Phase.generate])
+        settings.load_profile("mutants")
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -170,7 +179,7 @@ def _try_all(trials: list[_Trial], selection: Selection, jobs: int, say: Callabl
                 lambda: int(pytest.main([*arguments, *files], plugins=[_Chosen(tests)])),
                 trial.place,
                 limit,
-                _LEAST_SECONDS + 2 * usual,
+                _LEAST_PROCESSOR_SECONDS + _PROCESSOR_TIMES * usual + 0.5 * len(files),
                 trial.compiled,
                 output,
             )
@@ -256,7 +265,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         prog="python -m tests.mutants", description="Changes one operator at a time and sees whether any test notices."
     )
     parser.add_argument("paths", nargs="+", type=Path, help="files and folders below src/fairway")
-    parser.add_argument("--count", type=int, default=50, help="how many to try")
+    parser.add_argument("--count", type=int, default=50, help="how many to try; 0 only records the tests")
     parser.add_argument("--seed", type=int, default=0, help="which to try")
     parser.add_argument("--changed", metavar="REVISION", help="only what has changed since this revision of git")
     parser.add_argument("--budget", type=float, default=30.0, help="seconds of tests for one mutant, at most")
@@ -287,7 +296,9 @@ def main(arguments: Sequence[str]) -> int:
     warm_up()
     equal = [mutant for mutant in drawn if _is_equal(mutant, equals)]
     tried = [mutant for mutant in drawn if not _is_equal(mutant, equals)]
-    kernels = {str(one.file.relative_to(SOURCE)) for one in tried if _with_kernels(one.file)}
+    kernels = {
+        str(file.relative_to(SOURCE)) for file in {one.file for one in tried or everything} if _with_kernels(file)
+    }
     records = _recorded(folders_of(paths), kernels, options.jobs, only_there=options.recorded)
     selection = Selection(records, options.budget)
     print(f"{len(drawn)} mutants drawn; tests recorded after {time.monotonic() - began:.0f} s", flush=True)

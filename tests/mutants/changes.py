@@ -107,7 +107,10 @@ def _places(tree: ast.AST) -> dict[ast.AST, tuple[range, str, bool]]:
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that run: no annotations, no messages of errors and logs, no `strict=True`, which only asserts."""
+    """The nodes that run: no annotations, no messages of errors and logs, no `strict=True`, which only asserts.
+
+    Nor whether `repr` shows a field.
+    """
     for name, value in ast.iter_fields(tree):
         if name in {"annotation", "returns", "decorator_list"}:
             continue
@@ -116,7 +119,7 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
                 node, ast.Raise | ast.JoinedStr | ast.Import | ast.ImportFrom
             ):
                 continue
-            if isinstance(node, ast.keyword) and node.arg == "strict":
+            if isinstance(node, ast.keyword) and node.arg in {"strict", "repr"}:
                 continue
             if isinstance(node, ast.Expr) and "_LOG" in ast.unparse(node):
                 continue

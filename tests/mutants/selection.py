@@ -17,7 +17,11 @@ from tests.mutants.recording import Record
 _FIRST_SECONDS = 1.0
 _FIRST_TESTS = 25
 _FILE_SECONDS = 0.4  # what it takes to load a test file
-_DRIVERS = {"sim": {"configure", "place", "engine"}, "client": {"service"}}
+_DRIVERS = {
+    "engine": {"allocate", "configure", "place"},
+    "sim": {"allocate", "configure", "place", "engine"},
+    "client": {"service"},
+}
 """Folders of tests by the parts whose mistakes show there."""
 
 

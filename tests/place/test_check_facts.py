@@ -220,6 +220,17 @@ def test_inputs_of_a_join_that_go_apart_when_its_worker_is_lost_are_found() -> N
     _fails(Broken(in_hop=_joins_apart), "lost_workers_get_nothing", "the inputs of task")
 
 
+@pytest.mark.parametrize("name", ["a_request_runs_through", "lost_workers_get_nothing"])
+def test_one_input_that_goes_elsewhere_than_all_others_is_found(name: str) -> None:
+    def one_apart(worker: int, request: Request, stage: int, view: View) -> int:
+        there = np.isfinite(view.queued)
+        others = [each for each in np.flatnonzero(request.graph.runnable[stage] & there).tolist() if each != worker]
+        is_apart = request.graph.is_join[stage] and view.me % 2 == 0 and others
+        return others[0] if is_apart else worker
+
+    _fails(Broken(in_hop=one_apart), name, "the inputs of task")
+
+
 def test_a_lost_worker_that_is_sent_something_is_found() -> None:
     class Faithful(Broken):
         def next_worker(self, *given: Any, **_: Any) -> int:

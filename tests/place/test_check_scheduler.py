@@ -35,12 +35,24 @@ from fairway.place.state import View
 
 
 def _every_scheduler() -> Iterator[tuple[str, Placer]]:
-    """Each scheduler with none, each one and each two of its flags."""
+    """Each scheduler with none and each one of its flags, and with four at a time until each two have been together."""
     for name, scheduler in PLACERS.items():
         flags = [option.name for option in fields(scheduler) if option.default is False]  # type: ignore[arg-type]
-        for count in range(3):
-            for chosen in combinations(flags, count):
-                yield f"{name}:{','.join(chosen)}".rstrip(":"), scheduler(**dict.fromkeys(chosen, True))
+        for chosen in [(), *((flag,) for flag in flags), *_fours(flags)]:
+            yield f"{name}:{','.join(chosen)}".rstrip(":"), scheduler(**dict.fromkeys(chosen, True))
+
+
+def _fours(flags: list[str]) -> Iterator[tuple[str, ...]]:
+    """Sets of four in which each two of the flags come together."""
+    apart = list(map(set, combinations(flags, 2)))
+    while apart:
+        four = apart[0]
+        while len(four) < min(4, len(flags)):
+            four = max(
+                ({*four, flag} for flag in flags if flag not in four), key=lambda each: sum(map(each.issuperset, apart))
+            )
+        apart = [pair for pair in apart if not pair <= four]
+        yield tuple(flag for flag in flags if flag in four)
 
 
 @pytest.mark.parametrize(("name", "scheduler"), [pytest.param(*each, id=each[0]) for each in _every_scheduler()])

@@ -55,6 +55,13 @@ def test_room_that_is_left_goes_to_the_models_with_the_most_work_for_each_home()
     assert _homes([workflow], [Worker("v", 2e6), Worker("w", 2e6)]) == [{"a", "b"}] * 2
 
 
+def test_a_second_home_takes_over_half_of_the_work() -> None:
+    """a has 8 s, with a second home 4 s at each, more than the 3 s of c: so b comes to c before d comes to a."""
+    workflow = _workflow({"a": (8.0, 2), "c": (3.0, 2), "b": (1.0, 1), "d": (0.9, 1)})
+    homes = _homes([workflow], [Worker("v", 3e6), Worker("w", 3e6), Worker("x", 4e6)])
+    assert homes == [{"a", "d"}, {"c", "b"}, {"a", "b", "d"}]
+
+
 def test_a_model_is_at_home_only_where_its_stage_can_run() -> None:
     model = Model("m", 10**6)
     workflow = Workflow((Stage("s", {"k80": {1: 1.0}}, models=("m",)),), (), {"m": model})

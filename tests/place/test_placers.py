@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fairway import PLACERS, InputError, Placer, Request, placer_of
+from fairway import PLACERS, InputError, Placer, Plan, Request, Stage, Workflow, placer_of
 from fairway.place.memory import MemoryPolicy
 from fairway.place.placers.compass import Compass
 from fairway.place.plan import NoPlaceError
@@ -144,3 +145,17 @@ def test_heft_puts_a_chain_at_the_ingress_and_spills_what_is_parallel() -> None:
     assert plan.assignment["t0"] == plan.assignment["t3"] == plan.assignment["t4"] == "w2"
     assert len(set(plan.workers.tolist())) == 3
     assert "w2" not in cluster.plan("heft:load-aware", ingress=2).assignment.values()
+
+
+@pytest.mark.parametrize("scheduler", ["hash", "heft", "compass", "fairway"])
+@pytest.mark.parametrize("worker", range(3))
+def test_a_task_that_has_a_worker_keeps_it_whichever_it_is(scheduler: str, worker: int) -> None:
+    graph = Workflow((Stage.of("a", 0.5), Stage.of("b", 0.5)), (("a", "b"),))
+    cluster = Cluster(graph, 3)
+    for key in range(8):
+        request = Request(key, cluster.graph, 0)
+        kept = Plan(cluster.graph, np.array([worker, -1]), np.full(2, np.nan))
+        plan = placer_of(scheduler).plan(
+            request._replace(kept=kept), cluster.table.view(0, 0.0), 0.0, np.random.default_rng(0)
+        )
+        assert plan.workers[0] == worker

@@ -134,6 +134,7 @@ STAGES = ["workflow", "stages"]
         (["ingress"], 0, "ingress: 0 given, expected the name of a worker, or null"),
         (["links"], {"network_bandwidth": 0}, "links.network_bandwidth: 0 given, expected a number > 0"),
         (["seed"], -1, "seed: -1 given, expected a whole number"),
+        (["seed"], 2**63, "seed: 9223372036854775808 given, expected a whole number"),
         (["workflow"], ..., "workflow: missing, expected an object"),
     ],
 )

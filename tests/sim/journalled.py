@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
+from fairway.allocate.decision_document import decision_document
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.engine.training.engine import EngineOptions, TrainingEngine
@@ -12,7 +13,6 @@ from fairway.engine.training.messages import Command, Event, JobArrived, RoundBe
 from fairway.engine.training.pair_rates import Partners
 from fairway.jobs import Entity, Job
 from fairway.store import Store
-from fairway.store.decisions import decision_document
 from fairway.store.journal import record_decision, record_start, record_step
 from fairway.store.messages import event_document
 from tests.engine.training.driver import CheckedDriver

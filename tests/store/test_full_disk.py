@@ -25,7 +25,10 @@ def test_jobs_can_be_taken_back_on_a_full_disk_and_nothing_else_is_accepted(tmp_
             StoreError, match=r"the disk is full: less than 2 MiB are free on the disk of .*fairway\.db"
         ):
             submitted(store)
-        for job in jobs:
+        with pytest.raises(StoreError, match="the disk is full"):
+            store.begin_write(request_cancel, jobs[0], at=5.0).result()
+        assert store.begin_vital_write(request_cancel, jobs[0], at=5.0).result() is JobState.CANCELLED
+        for job in jobs[1:]:
             assert store.write_vital(request_cancel, job, at=5.0) is JobState.CANCELLED
         (disk / "rubbish").unlink()
         assert not store.short_of_room

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
 
+from fairway.allocate.decision_document import decision_document, problem_document, problem_of
 from fairway.allocate.policies import POLICIES
 from fairway.allocate.problem import Problem
 from fairway.allocate.problem_file import parse_problem
@@ -23,7 +24,6 @@ from fairway.errors import InputError
 from fairway.jobs import Entity, Job, Pair
 from fairway.store import Store, open_store
 from fairway.store.database.columns import json_text
-from fairway.store.decisions import decision_document, problem_document, problem_of
 from fairway.store.journal import (
     Entry,
     last_entry,

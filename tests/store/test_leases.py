@@ -326,3 +326,20 @@ def test_a_part_waits_for_a_whole_worker_that_is_held(store: Store) -> None:
     store.write(grant_lease, Grant(1, (jobs[0],), "v100", (0,), 10.0), at=1.0)
     with pytest.raises(HeldError, match="worker v100 0 is held by lease 1, lease 2 has to wait"):
         store.write(grant_lease, Grant(2, (jobs[1],), "v100", (0,), 10.0, part=0.1), at=1.0)
+
+
+def test_news_that_comes_after_the_next_lease_has_begun_holds_no_worker_and_changes_nothing_of_that_one(
+    store: Store,
+) -> None:
+    with_workers(store)
+    first, second = submitted(store, 2)
+    for number, job in ((1, first), (2, second)):
+        store.write(plan_lease, Grant(number, (job,), "v100", (0, 1), until=100.0, restart=0.0), at=1.0)
+    assert store.write(start_lease, 2, at=3.0)
+    assert store.write(start_lease, 1, at=2.0), "it ran before, or the other one could not have begun"
+    store.write(run_jobs, {first: 1}, at=4.0, started_at=2.0)
+    store.write(change_job, first, JobState.FAILED, at=4.0, exit_code=1)
+    assert store.write(end_lease, 1, at=4.0)
+    store.write(run_jobs, {second: 2}, at=4.0)
+    with pytest.raises(HeldError, match="is held by lease 2"):
+        granted(store, submitted(store)[0], workers=(1,))

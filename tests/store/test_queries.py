@@ -33,6 +33,14 @@ def test_pages_together_are_the_list_whatever_comes_in_meanwhile(store: Store, l
     assert pages(store, limit) == ids[::-1]
 
 
+def test_a_page_has_a_hundred_jobs_where_nothing_else_is_asked_for(store: Store) -> None:
+    submitted(store, 100)
+    assert (len(store.read(list_jobs).jobs), store.read(list_jobs).after) == (100, None)
+    submitted(store)
+    assert len(store.read(list_jobs).jobs) == 100
+    assert store.read(list_jobs).after is not None
+
+
 def test_jobs_are_found_by_state_team_and_submitter(store: Store) -> None:
     with_workers(store)
     first, second, third = (submitted(store, team=team, submitted_by=team * 2)[0] for team in ("a", "a", "b"))

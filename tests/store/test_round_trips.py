@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from fairway.allocate.allocation import Allocation
+from fairway.allocate.decision_document import decision_document, problem_of
 from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
 from fairway.errors import InputError
 from fairway.jobs import Job, Pair
 from fairway.store import Store
 from fairway.store.database.columns import json_text
-from fairway.store.decisions import decision_document, problem_of
 from fairway.store.job_changes import job_named
 from fairway.store.messages import _plain
 from fairway.store.names import checked_name

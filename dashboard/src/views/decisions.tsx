@@ -1,6 +1,6 @@
 // Decisions: each round of the scheduler: the problem, the policy, prices, who gets what share, why others wait; how to replay it.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api";
 import { colourOf } from "../colours";
 import { digits, dollars, moment, percent } from "../format";
@@ -15,9 +15,12 @@ interface Entry {
   body: Decision;
 }
 
+const MOST = 1000;
+
 export function Decisions({ run, state, chosen }: { run: TrainingRun; state: State; chosen?: number }) {
   const [live, setLive] = useState<Entry[] | null>(null);
   const [trouble, setTrouble] = useState<string | null>(null);
+  const known = useRef<Entry[]>([]);
   const admin = state.session?.role === "admin";
   const rounds = state.status?.rounds;
   useEffect(() => {
@@ -26,13 +29,16 @@ export function Decisions({ run, state, chosen }: { run: TrainingRun; state: Sta
     void (async () => {
       try {
         const found: Entry[] = [];
-        let after: number | null = 0;
-        while (after !== null && found.length < 1000) {
+        let after: number | null = known.current[known.current.length - 1]?.entry ?? 0;
+        while (after !== null) {
           const page: { entries: { sequence: number; at: number; name: string; body: unknown }[]; next: number | null } = await get(`journal?kind=decision&limit=200&after=${after}`);
           found.push(...page.entries.map((one) => ({ entry: one.sequence, time: one.at - (run.begins_at ?? 0), policy: one.name, body: one.body as Decision })));
+          if (gone) return;
           after = page.next;
         }
-        if (!gone) setLive(found);
+        if (!found.length && live) return;
+        known.current = [...known.current, ...found].slice(-MOST);
+        setLive(known.current);
       } catch (error) {
         if (!gone) setTrouble((error as Error).message);
       }
@@ -50,7 +56,7 @@ export function Decisions({ run, state, chosen }: { run: TrainingRun; state: Sta
     <>
       {trouble && <p class="trouble" role="alert">{trouble}</p>}
       {entries.length > 0 && (
-        <Card title="Decisions of the policy" note="What the policy was asked, and what it answered. Rounds then follow the answer until something changes.">
+        <Card title="Decisions of the policy" note={`What the policy was asked, and what it answered. Rounds then follow the answer until something changes.${run.summary.solves > entries.length ? ` Of ${digits(run.summary.solves)} decisions, this file keeps ${digits(entries.length)}, spread evenly.` : ""}`}>
           <Table
             label="Decisions" rows={[...entries].reverse()} keyOf={(one) => one.entry}
             columns={[
@@ -87,7 +93,7 @@ function Rounds({ run }: { run: TrainingRun }) {
     return counts;
   }, [run]);
   return (
-    <Card title="Rounds" note="How things stood after the decision of each round. Simulated runs keep rounds and leases, not the problem of each decision.">
+    <Card title="Rounds" note="How things stood as each round had begun.">
       <Table
         label="Rounds" rows={run.rounds.time.map((_, k) => k)} keyOf={(k) => k}
         columns={[
@@ -149,7 +155,7 @@ function OneDecision({ one, run, state }: { one: Entry; run: TrainingRun; state:
         </Card>
       )}
       <Card title="Replay" note="A decision depends on its problem only: asked again, the policy gives the same answer.">
-        {state.server === "up" && <pre class="code" tabIndex={0}>{`fairway replay --after ${one.entry - 1}`}</pre>}
+        <pre class="code" tabIndex={0}>{state.server === "up" ? `fairway replay --after ${one.entry - 1}` : `fairway replay ${state.name.endsWith(".fairway") ? state.name : "run.fairway"} --after ${one.entry - 1}`}</pre>
         <p><button type="button" onClick={save}>Save the problem</button> and ask any policy:</p>
         <pre class="code" tabIndex={0}>{`fairway allocate decision-${one.entry}.json --policy ${one.policy} --table`}</pre>
         {run.prices && Object.keys(run.prices).length > 0 && <p class="faint">{`Dollars per hour: ${Object.entries(run.prices).map(([type, price]) => `${type} ${dollars(price)}`).join(", ")}.`}</p>}

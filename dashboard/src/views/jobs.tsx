@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Refused, ask, get, post, type Explanation, type JobDetails } from "../api";
 import { colourOf } from "../colours";
-import { digits, dollars, moment, span } from "../format";
+import { digits, dollars, moment, plural, span } from "../format";
 import { Gantt, type GanttRow } from "../gantt";
 import { Badge, Card, Empty, Table, Tile } from "../parts";
 import { ACTIVE, type TrainingRun } from "../run";
@@ -94,7 +94,7 @@ export function JobPage({ run, state, id }: { run: TrainingRun; state: State; id
       <div class="tiles">
         <Tile name="Submitted" value={moment(jobs.submitted[k], run.begins_at)} note={jobs.asked[k] ?? `${jobs.count[k]} of any type`} />
         <Tile name="Waited to start" value={span((jobs.started[k] ?? (ACTIVE.has(jobs.state[k]) ? run.end : jobs.submitted[k])) - jobs.submitted[k])} note={jobs.started[k] === null ? "has not started" : `started ${moment(jobs.started[k], run.begins_at)}`} />
-        <Tile name="Ran" value={span(ran)} note={`in ${held.length} lease${held.length === 1 ? "" : "s"}, preempted ${digits(jobs.preemptions[k] ?? 0)} times`} />
+        <Tile name="Ran" value={span(ran)} note={`in ${held.length} lease${held.length === 1 ? "" : "s"}, preempted ${plural(jobs.preemptions[k] ?? 0, "time")}`} />
         <Tile name={jobs.ended[k] === null ? "So far" : "From start to end"} value={span(until - jobs.submitted[k])} note={jobs.deadline[k] === null ? "no deadline" : `deadline ${moment(jobs.deadline[k], run.begins_at)}`} />
         <Tile name="Steps left" value={digits(jobs.steps_left[k])} note={jobs.steps[k] === null ? "not known" : `of ${digits(jobs.steps[k])}`} />
         <Tile name="Cost" value={dollars(cost)} note={cost === null ? "types have no prices" : "of the workers that it held"} />

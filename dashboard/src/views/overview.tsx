@@ -1,20 +1,20 @@
-// Overview: the numbers of the moment, the cluster by node and type, use and queue over time; of several runs, which is best.
+// Overview: the numbers of the moment, the cluster by node and type, use and queue over time.
 
 import { useMemo } from "preact/hooks";
 import { Chart } from "../chart";
 import { GREY, colourOf } from "../colours";
 import { digits, dollars, percent, plural, span } from "../format";
 import { binsOf, busyByType, costOf, deadlinesMet, dollarsPerHour, mean, requestsOverTime, waitingAndRunning, workersByType } from "../measures";
-import { Card, Table, Tile } from "../parts";
-import { type Run, type ServingRun, type TrainingRun } from "../run";
-import { type State, change } from "../state";
+import { Card, Tile } from "../parts";
+import type { ServingRun, TrainingRun } from "../run";
+import type { State } from "../state";
 
 export function Overview({ state }: { state: State }) {
   const run = state.run!;
   return (
     <>
-      {state.saved && state.saved.runs.length > 1 && <Comparison runs={state.saved.runs} chosen={state.chosen} />}
-      {run.kind === "training" ? <Training run={run} state={state} /> : <Serving run={run} />}
+      {run.kind === "training" && <Training run={run} state={state} />}
+      {run.kind === "serving" && <Serving run={run} />}
       {state.saved && state.server === null && <Origin state={state} />}
     </>
   );
@@ -48,7 +48,7 @@ function Training({ run, state }: { run: TrainingRun; state: State }) {
         <Tile name="In time for deadlines" value={met === null ? "–" : percent(met)} note={met === null ? "no job has one" : "of jobs with a deadline"} href="#/jobs" />
         <Tile name="Cost" value={rate === null ? "–" : `${dollars(rate)}/h`} note={rate === null ? "types have no prices" : `${dollars(costOf(run))} used so far`} href="#/teams" />
       </div>
-      <Card title="Cluster">
+      <Card title="Cluster" note={state.status ? `Policy ${state.status.policy}, rounds of ${span(state.status.round_seconds)}${state.status.emulated ? "; emulated accelerators" : ""}.` : run.policy ? `Policy ${run.policy}.` : undefined}>
         <Map run={run} state={state} />
       </Card>
       <div class="columns">
@@ -91,7 +91,8 @@ function Map({ run, state }: { run: TrainingRun; state: State }) {
   run.leases.end.forEach((end, k) => {
     if (end === null) run.leases.workers[k].forEach((number) => holder.set(`${run.types[run.leases.type[k]]}/${number}`, k));
   });
-  const states = new globalThis.Map(state.workers?.map((worker) => [`${worker.accelerator}/${worker.number}`, worker]) ?? []);
+  const { drained, lost } = run.workers;
+  const states = new globalThis.Map(run.workers.number.map((number, row) => [`${run.types[run.workers.type[row]]}/${number}`, lost[row] !== null ? "lost" : drained[row] !== null ? "drained" : "there"]));
   const groups = new globalThis.Map<string, string[]>();
   run.workers.number.forEach((number, row) => {
     const type = run.types[run.workers.type[row]];
@@ -115,9 +116,9 @@ function Map({ run, state }: { run: TrainingRun; state: State }) {
                 return <span key={name} class="square" style={{ background: `color-mix(in srgb, ${ink} ${Math.round(part * 100)}%, var(--idle))` }} title={`${name}: busy ${percent(part)} of the time`} />;
               }
               const job = lease === undefined ? -1 : run.leases.job[lease];
-              const out = known?.state === "drained" || known?.state === "lost";
+              const out = known === "drained" || known === "lost";
               const colour = out ? "transparent" : lease === undefined ? "var(--idle)" : job < 0 ? GREY : colourOf(run.types.indexOf(name.split("/")[0]));
-              const told = `${name}: ${out ? known!.state : lease === undefined ? "free" : job < 0 ? "a job of another team" : run.jobs.id[job]}`;
+              const told = `${name}: ${out ? known : lease === undefined ? "free" : job < 0 ? "a job of another team" : run.jobs.id[job]}`;
               return job >= 0
                 ? <a key={name} class="square" href={`#/jobs/${encodeURIComponent(run.jobs.id[job])}`} style={{ background: colour }} title={told} aria-label={told} />
                 : <span key={name} class={`square ${out ? "out" : ""}`} style={{ background: colour }} title={told} />;
@@ -148,59 +149,18 @@ function Serving({ run }: { run: ServingRun }) {
       </div>
       <div class="columns">
         <Card title="Requests that come, per second">
-          <Chart label="Requests per second over time" time={facts.bins.time} lines={[{ name: "requests/s", values: facts.over[0], colour: colourOf(0), fill: true }]} />
+          <Chart label="Requests per second over time" beginsAt={run.begins_at} time={facts.bins.time} lines={[{ name: "requests/s", values: facts.over[0], colour: colourOf(0), fill: true }]} />
         </Card>
         <Card title="In time, and mean latency" note="By when a request came.">
-          <Chart label="Part of the requests in time, by arrival" height={150} most={1} digitsOf={(value) => percent(value)} time={facts.bins.time} lines={[{ name: "in time", values: facts.over[2], colour: colourOf(2) }]} />
-          <Chart label="Mean latency over time, by arrival" height={150} digitsOf={(value) => span(value)} time={facts.bins.time} lines={[{ name: "mean latency", values: facts.over[1], colour: colourOf(1) }]} />
+          <Chart label="Part of the requests in time, by arrival" height={150} most={1} digitsOf={(value) => percent(value)} beginsAt={run.begins_at} time={facts.bins.time} lines={[{ name: "in time", values: facts.over[2], colour: colourOf(2) }]} />
+          <Chart label="Mean latency over time, by arrival" height={150} digitsOf={(value) => span(value)} beginsAt={run.begins_at} time={facts.bins.time} lines={[{ name: "mean latency", values: facts.over[1], colour: colourOf(1) }]} />
         </Card>
       </div>
     </>
   );
 }
 
-function Comparison({ runs, chosen }: { runs: Run[]; chosen: number }) {
-  const training = runs[0].kind === "training";
-  const number = (name: string, of: (run: Run) => number | null | undefined, show: (value: number | null | undefined) => string) => ({
-    name, number: true, sort: (run: Run) => of(run) ?? null, cell: (run: Run) => show(of(run)),
-  });
-  const named = {
-    name: training ? "policy" : "scheduler",
-    sort: (run: Run) => run.label,
-    cell: (run: Run) => (
-      <button type="button" class={`plain link ${runs[chosen] === run ? "chosen" : ""}`} onClick={() => change({ chosen: runs.indexOf(run), run })}>{run.label}</button>
-    ),
-  };
-  const columns = training
-    ? [
-        named,
-        number("mean JCT", (run) => run.summary.jct_seconds?.mean, span),
-        number("p99 JCT", (run) => run.summary.jct_seconds?.p99, span),
-        number("makespan", (run) => run.summary.makespan_seconds, span),
-        number("utilisation", (run) => run.summary.utilization, percent),
-        number("mean ρ", (run) => run.summary.rho?.mean, digits),
-        number("preemptions per job", (run) => run.summary.preemptions_per_job, digits),
-        number("deadlines missed", (run) => run.summary.slo_violations, digits),
-        number("cost", (run) => run.summary.cost_dollars, dollars),
-      ]
-    : [
-        named,
-        number("in time", (run) => run.summary.slo_hit_rate, percent),
-        number("mean latency", (run) => run.summary.latency_seconds?.mean, span),
-        number("p99 latency", (run) => run.summary.latency_seconds?.p99, span),
-        number("mean slow-down", (run) => run.summary.slowdown?.mean, digits),
-        number("model in memory", (run) => run.summary.cache_hit_rate, percent),
-        number("utilisation", (run) => run.summary.utilization, percent),
-        number("cost", (run) => run.summary.cost_dollars, dollars),
-      ];
-  return (
-    <Card title="Runs compared" note="The run that is chosen is the one that all views show.">
-      <Table columns={columns} rows={runs} label="Runs compared" keyOf={(run) => runs.indexOf(run)} />
-    </Card>
-  );
-}
-
-function Origin({ state }: { state: State }) {
+export function Origin({ state }: { state: State }) {
   const saved = state.saved!;
   return (
     <Card title="How this came about">

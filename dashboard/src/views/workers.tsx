@@ -1,15 +1,25 @@
 // Workers: a row for each over time. Of training, the jobs that held it; of serving, the stages that ran and the models that came.
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { type Worker, get } from "../api";
 import { GREY, colourOf, colourOfText } from "../colours";
 import { digits, moment, percent, span } from "../format";
 import { Gantt, type GanttRow } from "../gantt";
 import { Card, Empty, Table } from "../parts";
 import type { ServingRun, TrainingRun } from "../run";
-import type { State } from "../state";
+import { type State, change } from "../state";
+
+const LOOK_MS = 10_000;
 
 export function TrainingWorkers({ run, state }: { run: TrainingRun; state: State }) {
   const [by, setBy] = useState(run.teams.name.length > 1 ? "team" : "job");
+  useEffect(() => {
+    if (state.server !== "up" || state.session === null) return;
+    const look = () => { if (!document.hidden) void get<{ workers: Worker[] }>("workers").then(({ workers }) => change({ workers })).catch(() => undefined); };
+    look();
+    const timer = setInterval(look, LOOK_MS);
+    return () => clearInterval(timer);
+  }, [state.server, state.session === null]);
   const rows = useMemo(() => {
     const { leases, workers } = run;
     const place = new Map<number, number>();
@@ -112,11 +122,11 @@ export function ServingWorkers({ run }: { run: ServingRun }) {
   const flow = (k: number) => run.workflows[run.requests.workflow[run.stages.request[k]]];
   return (
     <>
-      <Card title="Workers over time" note={<>Runs of stages, coloured by workflow; below, models: <span class="key"><i style={{ background: "#b07a00" }} />loaded</span> <span class="key"><i style={{ background: "#b32d2d" }} />evicted</span>. A run leads to its request.</>}>
+      <Card title="Workers over time" note={<>Runs of stages, coloured by workflow; a worker has a row for each that it ran side by side. A run leads to its request.{run.loads.start.length > 0 && <> Below them, models: <span class="key"><i style={{ background: "#b07a00" }} />loaded</span><span class="key"><i style={{ background: "#b32d2d" }} />evicted</span></>}</>}>
         <div class="filters">{run.workflows.map((workflow, k) => <span key={workflow.name} class="key"><i style={{ background: colourOf(k) }} />{workflow.name}</span>)}</div>
         {run.stages.start.length || run.loads.start.length ? (
           <Gantt
-            rows={rows} end={run.end} label="Stages on workers over time" height={640}
+            rows={rows} end={run.end} beginsAt={run.begins_at} label="Stages on workers over time" height={640}
             colour={(k) => (k >= LOAD ? (run.loads.evicted[k - LOAD] ? "#b32d2d" : "#b07a00") : colourOf(run.requests.workflow[run.stages.request[k]]))}
             text={(k) => (k >= LOAD ? run.models[run.loads.model[k - LOAD]] : flow(k).stages[run.stages.stage[k]])}
             tip={(k) => (k >= LOAD
@@ -134,9 +144,11 @@ export function ServingWorkers({ run }: { run: ServingRun }) {
             { name: "type", sort: (k) => run.workers.type[k], cell: (k) => run.workers.type[k] },
             { name: "busy", number: true, sort: (k) => run.workers.busy_seconds[k], cell: (k) => percent(run.workers.busy_seconds[k] / run.end) },
             { name: "tasks", number: true, sort: (k) => run.workers.tasks[k], cell: (k) => digits(run.workers.tasks[k]) },
-            { name: "model in memory", number: true, sort: (k) => hits(run, k), cell: (k) => percent(hits(run, k)) },
-            { name: "loads", number: true, sort: (k) => run.workers.loads[k], cell: (k) => digits(run.workers.loads[k]) },
-            { name: "evictions", number: true, sort: (k) => run.workers.evictions[k], cell: (k) => digits(run.workers.evictions[k]) },
+            ...(run.workers.name.some((_, k) => hits(run, k) !== null || run.workers.loads[k]) ? [
+              { name: "model in memory", number: true, sort: (k: number) => hits(run, k), cell: (k: number) => percent(hits(run, k)) },
+              { name: "loads", number: true, sort: (k: number) => run.workers.loads[k], cell: (k: number) => digits(run.workers.loads[k]) },
+              { name: "evictions", number: true, sort: (k: number) => run.workers.evictions[k], cell: (k: number) => digits(run.workers.evictions[k]) },
+            ] : []),
           ]}
         />
       </Card>

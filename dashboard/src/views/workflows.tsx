@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { colourOf } from "../colours";
-import { digits, dollars, percent, span } from "../format";
+import { digits, dollars, moment, percent, span } from "../format";
 import { Gantt, type GanttRow } from "../gantt";
 import { type StageFacts, type WorkflowMeasures, workflowMeasures } from "../measures";
 import { Badge, Card, Empty, Table, Tile } from "../parts";
@@ -20,28 +20,30 @@ export function Workflows({ run }: { run: ServingRun }) {
       {run.workflows.map((flow, k) => (
         <Card key={flow.name} title={flow.name} note={`At least ${span(flow.lower_bound_seconds)}${flow.slo_seconds === null ? "" : `, should be done within ${span(flow.slo_seconds)}`}.`}>
           <FlowTiles facts={measures[k]} />
-          <Graph flow={flow} colour={colourOf(k)} lines={(stage) => linesOf(measures[k].stages[stage])} />
-          <Stages facts={measures[k].stages} name={flow.name} />
+          <Graph flow={flow} colour={colourOf(k)} lines={(stage) => linesOf(measures[k].stages[stage], flow.budgets?.[stage])} />
+          <Stages facts={measures[k].stages} name={flow.name} stages={flow.stages} budgets={flow.budgets} />
         </Card>
       ))}
     </>
   );
 }
 
-const linesOf = (facts: StageFacts): string[] =>
-  facts.count ? [`runs ${span(facts.run)}, waits ${span(facts.wait)}`, `batch ${digits(facts.batch)}, in memory ${percent(facts.hits)}`] : ["not written down"];
+const linesOf = (facts: StageFacts, budget?: number): string[] => [
+  ...(facts.count ? [`runs ${span(facts.run)}, waits ${span(facts.wait)}`, `batch ${digits(facts.batch)}${facts.hits === null ? "" : `, in memory ${percent(facts.hits)}`}`] : ["did not run, or was not kept"]),
+  ...(budget === undefined ? [] : [`budget ${span(budget)} of the SLO`]),
+];
 
 function FlowTiles({ facts }: { facts: WorkflowMeasures }) {
   return (
     <div class="tiles">
       <Tile name="Requests" value={digits(facts.requests)} note={`${digits(facts.done)} answered`} />
-      <Tile name="In time" value={percent(facts.met)} />
+      <Tile name="In time" value={percent(facts.met)} note={facts.met === null ? "no SLO, or no request" : "answered within the SLO"} />
       <Tile name="Mean latency" value={span(facts.mean)} note={`p95 ${span(facts.p95)}, p99 ${span(facts.p99)}`} />
     </div>
   );
 }
 
-function Stages({ facts, name }: { facts: StageFacts[]; name: string }) {
+function Stages({ facts, name, stages, budgets }: { facts: StageFacts[]; name: string; stages: string[]; budgets?: number[] }) {
   const all = facts.reduce((sum, one) => sum + (one.run ?? 0) + (one.wait ?? 0), 0);
   return (
     <Table
@@ -52,16 +54,20 @@ function Stages({ facts, name }: { facts: StageFacts[]; name: string }) {
         { name: "waits", number: true, sort: (one) => one.wait, cell: (one) => span(one.wait) },
         { name: "mean run", number: true, sort: (one) => one.run, cell: (one) => span(one.run) },
         { name: "p95 run", number: true, sort: (one) => one.p95, cell: (one) => span(one.p95) },
+        ...(budgets?.length ? [{ name: "SLO budget", title: "its part of the SLO, by its share of the work; bold where waiting and running take longer on average", number: true, sort: (one: StageFacts) => budgets[stages.indexOf(one.name)], cell: (one: StageFacts) => {
+          const budget = budgets[stages.indexOf(one.name)];
+          return (one.run ?? 0) + (one.wait ?? 0) > budget ? <strong>{span(budget)}</strong> : span(budget);
+        } }] : []),
         { name: "part of the time", number: true, sort: (one) => (one.run ?? 0) + (one.wait ?? 0), cell: (one) => percent(all ? ((one.run ?? 0) + (one.wait ?? 0)) / all : null) },
         { name: "mean batch", number: true, sort: (one) => one.batch, cell: (one) => digits(one.batch) },
-        { name: "model in memory", number: true, sort: (one) => one.hits, cell: (one) => percent(one.hits) },
+        ...(facts.some((one) => one.hits !== null) ? [{ name: "model in memory", number: true, sort: (one: StageFacts) => one.hits, cell: (one: StageFacts) => percent(one.hits) }] : []),
       ]}
     />
   );
 }
 
 const WIDE = 196;
-const TALL = 58;
+const TALL = 72;
 
 /** Stages from left to right, each behind all that it needs. */
 export function Graph({ flow, lines, colour }: { flow: Drawn; lines: (stage: number) => string[]; colour: string }) {
@@ -124,7 +130,7 @@ export function Requests({ run }: { run: ServingRun }) {
           { name: "request", sort: (k) => k, cell: (k) => <a href={`#/requests/${k}`}>{k}</a> },
           { name: "workflow", sort: (k) => requests.workflow[k], cell: (k) => run.workflows[requests.workflow[k]].name },
           { name: "outcome", cell: (k) => <Badge state={requests.outcome[k]} /> },
-          { name: "came at", number: true, sort: (k) => requests.arrival[k], cell: (k) => span(requests.arrival[k]) },
+          { name: "came at", number: true, sort: (k) => requests.arrival[k], cell: (k) => moment(requests.arrival[k], run.begins_at) },
           { name: "latency", number: true, sort: took, cell: (k) => span(took(k)) },
           { name: "slow-down", number: true, sort: (k) => (took(k) === null ? null : took(k)! / run.workflows[requests.workflow[k]].lower_bound_seconds), cell: (k) => (took(k) === null ? "" : `${digits(took(k)! / run.workflows[requests.workflow[k]].lower_bound_seconds)}×`) },
           { name: "in time", cell: (k) => (inTime(k) === null ? "" : inTime(k) ? "yes" : "no") },
@@ -160,7 +166,7 @@ export function RequestPage({ run, number }: { run: ServingRun; number: number }
       <div class="tiles">
         <Tile name="Latency" value={span(finish === null ? null : finish - came)} note={flow.slo_seconds === null ? "no SLO" : `SLO ${span(flow.slo_seconds)}`} />
         <Tile name="Slow-down" value={finish === null ? "–" : `${digits((finish - came) / flow.lower_bound_seconds)}×`} note={`of at least ${span(flow.lower_bound_seconds)}`} />
-        <Tile name="Came at" value={span(came)} />
+        <Tile name="Came at" value={moment(came, run.begins_at)} note={run.begins_at === null ? "after the begin of the run" : undefined} />
         <Tile name="Workers" value={new Set(mine.map((k) => stages.worker[k])).size} note={[...new Set(mine.map((k) => run.workers.name[stages.worker[k]]))].join(", ")} />
       </div>
       <Card title="Waterfall" note={<>From its arrival on. {PARTS.map((part, k) => <span key={part} class="key"><i style={{ background: COLOURS[k] }} />{part}</span>)}</>}>

@@ -127,7 +127,10 @@ def parse_problem(text: str | bytes, source: str) -> Problem:
 
 
 def _check_magnitudes(problem: Problem) -> None:
-    """Refuse numbers that no cluster yields: their sums and ratios would overflow, or ask too much of a solver."""
+    """Refuse numbers that no cluster yields: their sums and ratios would overflow, or ask too much of a solver.
+
+    Prices are those of the cluster, which has refused them before.
+    """
     amounts = {
         "steps_left": problem.steps_left,
         "elapsed": problem.elapsed,
@@ -143,8 +146,6 @@ def _check_magnitudes(problem: Problem) -> None:
         _check_sizes(
             problem.pairs.rates, FACTORS, lambda pair, column, _: ("pairs", pair, "throughputs", types[column])
         )
-    if problem.dollars_per_hour is not None:
-        _check_sizes(problem.dollars_per_hour, FACTORS, lambda column: ("prices", types[column]))
     teams = list(problem.entities)
     team_weights = np.array([entity.weight for entity in problem.entities.values()], dtype=float)
     _check_sizes(team_weights, FACTORS, lambda team: ("entities", teams[team], "weight"))

@@ -170,6 +170,10 @@ class AsyncClient:
         """What the scheduler knows at this moment, for plans: with rates on types that the cluster lacks."""
         return await self._one(self._calls.plan_state(types))
 
+    async def history(self) -> dict[str, Any]:
+        """What happened, as the document of a saved run: of `fairway up` or of `fairway serve`."""
+        return await self._one(self._calls.history())
+
     async def metrics(self) -> str:
         """The metrics in Prometheus' form."""
         return await self._one(self._calls.metrics())

@@ -169,6 +169,10 @@ class Calls:
         query = tuple(("type", name) for name in types)
         return self._one(Request("GET", "/plan/state", query), dict)
 
+    def history(self) -> Steps[dict[str, Any]]:
+        """All that happened, as a saved run."""
+        return self._one(Request("GET", "/history"), dict)
+
     def metrics(self) -> Steps[str]:
         """What Prometheus would read."""
         answer = yield from self.patience.answered(Request("GET", "/metrics"))

@@ -168,6 +168,10 @@ class Client:
         """What the scheduler knows at this moment, for plans: with rates on types that the cluster lacks."""
         return self._one(self._calls.plan_state(types))
 
+    def history(self) -> dict[str, Any]:
+        """What happened, as the document of a saved run: of `fairway up` or of `fairway serve`."""
+        return self._one(self._calls.history())
+
     def metrics(self) -> str:
         """The metrics in Prometheus' form."""
         return self._one(self._calls.metrics())

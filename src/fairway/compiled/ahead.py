@@ -46,6 +46,7 @@ from fairway.compiled.library import (
     HERE,
     LIBRARY,
     MANIFEST,
+    MOST_WORDS,
     RAISED,
     ROW_MAJOR_AND_ALIGNED,
     TYPE_NUMBER,
@@ -58,7 +59,7 @@ _SCALARS = {"d": types.float64, "q": types.int64, "?": types.boolean}
 _ITEMS = {"d": types.float64, "q": types.int64, "h": types.int16, "Q": types.uint64, "?": types.boolean}
 
 
-FORM = 1
+FORM = 2
 """Of what is kept; to be raised when this module makes something else of the same source."""
 
 KEPT = HERE.parents[2] / ".cache" / "kernels"
@@ -182,14 +183,19 @@ class _Entry:
         context, signature = self.compiled.target_context, self.compiled.signature
         module = context.create_module("entry")
         flat = [kind for each in self.kinds for kind in (each if isinstance(each, list) else [each])]
+        answered = 1 + sum(2 + each.ndim if isinstance(each, types.Array) else 1 for each in self.results)
+        if max(len(flat), answered) > MOST_WORDS:
+            raise TypeError(f"{self.name}: {len(flat)} words given, {answered} answered, expected {MOST_WORDS} at most")
         pointer = _I8.as_pointer()
-        given = [ir.DoubleType() if kind == "d" else _I64 if kind in _SCALARS else pointer for kind in flat]
-        entry = ir.Function(module, ir.FunctionType(_I64, [*given, pointer]), name=self.symbol)
+        entry = ir.Function(module, ir.FunctionType(_I64, [pointer, pointer]), name=self.symbol)
         ndarray = ir.GlobalVariable(module, pointer, name="fairway_ndarray")
         builder = ir.IRBuilder(entry.append_basic_block("entry"))
         expected = builder.load(ndarray)
         values = []
-        for number, (kind, value) in enumerate(zip(flat, entry.args, strict=False)):
+        for number, kind in enumerate(flat):
+            wanted = ir.DoubleType() if kind == "d" else _I64 if kind in _SCALARS else pointer
+            place = builder.gep(entry.args[0], [_I64(8 * number)])
+            value = builder.load(builder.bitcast(place, wanted.as_pointer()))
             if kind == "?":
                 values.append(
                     context.get_value_as_argument(builder, types.boolean, builder.icmp_signed("!=", value, _I64(0)))
@@ -365,9 +371,8 @@ def _link(objects: list[bytes], library: Path, directory: Path) -> None:
         files.append(directory / f"{number}.o")
         files[-1].write_bytes(code)
     command = [*_compiler(), "-O2", "-shared", "-fPIC", "-s", "-o", str(library)]
-    done = subprocess.run(
-        [*command, str(HERE / "memory.c"), *map(str, files), "-lm"], capture_output=True, text=True, check=False
-    )
+    files += sorted(HERE.glob("*.c"))
+    done = subprocess.run([*command, *map(str, files), "-lm"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command[:2])} made no library: {done.stderr[-2000:]}")
 

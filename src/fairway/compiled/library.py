@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import inspect
 import json
 import pickle
 import sys
@@ -37,22 +38,35 @@ HEAD, DATA, DIMENSIONS, DESCRIPTION, FLAGS, TYPE_NUMBER = 16, 16, 32, 56, 64, 28
 COUNT = 24
 ROW_MAJOR_AND_ALIGNED = 0x0101
 
-_C_TYPES: dict[str, Any] = {"d": ctypes.c_double, "q": ctypes.c_int64, "?": ctypes.c_int64}
-# No name of a function or of a parameter of ours begins and ends like those that are used here.
-_CALL = """
-def __call__({parameters}):
-    __answer__ = __Answer__()
-    try:
-        __code__ = __native__({values}__by_reference__(__answer__))
-    except __ArgumentError__:
-        return __again__(({given}))
-    if __code__:
-        if __code__ > 0:
-            return __again__(({given}))
-        __raise__(__answer__)
-    {made}
-    return {result}
-"""
+MOST_WORDS = 96
+"""So many words, at most, a function may take or answer (`calls.c`)."""
+
+PYTHON = (
+    "PyFloat_AsDouble",
+    "PyLong_AsLongLong",
+    "PyObject_IsTrue",
+    "PyTuple_Size",
+    "PyTuple_GetItem",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyFloat_FromDouble",
+    "PyLong_FromLongLong",
+    "PyBool_FromLong",
+    "PyObject_CallFunctionObjArgs",
+    "PyErr_Occurred",
+    "PyErr_ExceptionMatches",
+    "PyErr_Clear",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "PyCapsule_GetPointer",
+    "PyCapsule_New",
+    "PyCFunction_NewEx",
+    "Py_IncRef",
+    "Py_DecRef",
+)
+"""Functions of Python's stable interface that `calls.c` calls, in its order."""
+
+SCALARS = "dq?"
 
 
 class _Failure(ctypes.Structure):
@@ -63,13 +77,22 @@ class Library:
     """The opened library."""
 
     def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
-        self._holding, self._releasing = ctypes.PyDLL(str(path)), ctypes.CDLL(str(path))
+        self._native = ctypes.PyDLL(str(path))
         self._manifest = manifest
-        self._holding.fairway_open.argtypes = [ctypes.py_object]
-        self._holding.fairway_open(np.ndarray)
-        self._take = self._holding.fairway_take
-        self._take.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object, ctypes.c_int64]
-        self._take.restype = None
+        self._native.fairway_open.argtypes = [ctypes.py_object]
+        self._native.fairway_open(np.ndarray)
+        functions = (ctypes.c_void_p * len(PYTHON))(
+            *[ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value for name in PYTHON]
+        )
+        self._native.fairway_begin.argtypes = [ctypes.c_void_p] + [ctypes.py_object] * 3
+        self._native.fairway_begin(functions, None, TypeError, np.empty)
+        self._bind = self._native.fairway_bind
+        text, thing, number = ctypes.c_char_p, ctypes.py_object, ctypes.c_int
+        self._bind.argtypes = [
+            text, text, thing, ctypes.c_void_p, text, number, text, number, number, number, thing, thing,
+        ]  # fmt: skip
+        self._bind.restype = ctypes.py_object
+        self._texts: list[bytes] = []  # which functions go on using
 
     def has(self, name: str) -> bool:
         """Whether there is a function of that name."""
@@ -78,41 +101,36 @@ class Library:
     def bind(self, name: str, function: Callable[P, R]) -> Callable[P, R]:
         """The compiled function of that name."""
         entry = self._manifest["functions"][name]
-        native = getattr(self._releasing if entry["releases_gil"] else self._holding, entry["symbol"])
-        native.restype = ctypes.c_int64
         kinds: list[str | list[str]] = entry["takes"]
         returns: list[str] = entry["returns"]
-        parameters = function.__code__.co_varnames[: function.__code__.co_argcount]
-        flat = [kind for each in kinds for kind in (each if isinstance(each, list) else [each])]
-        answer = type("Answer", (ctypes.Structure,), {"_fields_": _fields(returns)})
-        native.argtypes = [_C_TYPES.get(kind, ctypes.py_object) for kind in flat] + [ctypes.c_void_p]
-        values = "".join(
-            f"{'*' if isinstance(kind, list) else ''}{name}, " for name, kind in zip(parameters, kinds, strict=True)
-        )
-        made, result = _results(returns)
-        source = _CALL.format(
-            parameters=", ".join(parameters),
-            values=values,
-            given="".join(f"{name}, " for name in parameters),
-            made="; ".join(made) or "pass",
-            result=("(" + ", ".join(result) + ("," if entry["is_tuple"] else "") + ")") if result else "None",
-        )
-        scope: dict[str, Any] = {
-            "__Answer__": answer,
-            "__ArgumentError__": ctypes.ArgumentError,
-            "__by_reference__": ctypes.addressof,
-            "__native__": native,
-            "__raise__": _raise,
-            "__empty__": np.empty,
-            "__take__": self._take,
-            **{f"__{letter}__": dtype for letter, dtype in DTYPES.items() if letter != "?"},
-            "__b__": np.dtype(np.bool_),
-        }
-        exec(source, scope)
-        call: Callable[..., Any] = scope["__call__"]
-        scope["__again__"] = lambda given: _in_form(call, kinds, given, name)
-        functools.update_wrapper(call, function)
+        signature = inspect.signature(function)
+
+        def otherwise(code: int, failure: int, given: tuple[Any, ...], names: tuple[str, ...] | None) -> Any:
+            """Raise the error that the loop has met; or call it again with arguments that are brought into form."""
+            if code == RAISED:
+                raise _error(failure)
+            first = len(given) - len(names or ())
+            bound = signature.bind(*given[:first], **dict(zip(names or (), given[first:], strict=True)))
+            bound.apply_defaults()
+            return _in_form(call, kinds, bound.args, name)
+
+        takes = "".join(_letters_taken(kind) for kind in kinds)
+        texts = [text.encode() for text in (function.__name__, function.__doc__ or "", takes, "".join(returns))]
+        self._texts += texts
+        code = ctypes.cast(getattr(self._native, entry["symbol"]), ctypes.c_void_p).value
+        types = tuple(DTYPES[kind[-1]] for kind in returns if kind not in SCALARS)
+        call: Callable[P, R] = self._bind(
+            texts[0], texts[1], function.__module__, code, texts[2], len(kinds), texts[3], len(returns),
+            entry["is_tuple"], entry["releases_gil"], types, otherwise,
+        )  # fmt: skip
         return call
+
+
+def _letters_taken(kind: str | list[str]) -> str:
+    """One parameter as `calls.c` knows it."""
+    if isinstance(kind, list):
+        return "t" + chr(ord("0") + len(kind))
+    return kind if kind in SCALARS else "a"
 
 
 @functools.cache
@@ -161,43 +179,12 @@ def _fields_are_where_they_were() -> bool:
     )
 
 
-def _fields(returns: list[str]) -> list[tuple[str, Any]]:
-    """What a function writes its answer to: an error first, then scalars and, of arrays, owner, address and lengths."""
-    fields: list[tuple[str, Any]] = [("failure", ctypes.c_void_p)]
-    for number, kind in enumerate(returns):
-        if kind in _C_TYPES:
-            fields.append((f"r{number}", _C_TYPES[kind]))
-        else:
-            fields += [(f"r{number}_{part}", ctypes.c_int64) for part in ("owner", "data", *_lengths(kind))]
-    return fields
-
-
-def _lengths(kind: str) -> list[str]:
-    return [f"n{number}" for number in range(int(kind[:-1]))]
-
-
-def _results(returns: list[str]) -> tuple[list[str], list[str]]:
-    """Statements that make the arrays of an answer, and expressions for its values."""
-    made, values = [], []
-    for number, kind in enumerate(returns):
-        if kind in _C_TYPES:
-            values.append(f"__answer__.r{number} != 0" if kind == "?" else f"__answer__.r{number}")
-            continue
-        lengths = "".join(f"__answer__.r{number}_{part}, " for part in _lengths(kind))
-        at = f"__answer__.r{number}"
-        letter = kind[-1].replace("?", "b")
-        made.append(f"__r{number}__ = __empty__(({lengths}), __{letter}__)")
-        made.append(f"__take__({at}_owner, {at}_data, __r{number}__, __r{number}__.nbytes)")
-        values.append(f"__r{number}__")
-    return made, values
-
-
 def _in_form(call: Callable[..., Any], kinds: list[str | list[str]], given: tuple[Any, ...], name: str) -> Any:
     """Call with what has been brought into the form that compiled code takes."""
     copies: list[tuple[Any, Any]] = []
 
     def formed(kind: str, value: Any) -> Any:
-        if kind in _C_TYPES:
+        if kind in SCALARS:
             return float(value) if kind == "d" else int(value)
         wanted = DTYPES[kind[-1]]
         if type(value) is np.ndarray and value.dtype == wanted and value.ndim == int(kind[:-1]) and value.flags.carray:
@@ -224,8 +211,9 @@ def _in_form(call: Callable[..., Any], kinds: list[str | list[str]], given: tupl
     return result
 
 
-def _raise(answer: Any) -> None:
-    """Raise the error that compiled code has met."""
-    failure = _Failure.from_address(answer.failure)
+def _error(at: int) -> BaseException:
+    """The error that compiled code has met."""
+    failure = _Failure.from_address(at)
     kind, arguments = pickle.loads(ctypes.string_at(failure.pickled, failure.length))[:2]
-    raise kind(*(arguments or ()))
+    error: BaseException = kind(*(arguments or ()))
+    return error

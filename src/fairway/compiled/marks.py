@@ -37,7 +37,7 @@ def compiled(
     """
 
     def mark(function: Callable[P, R]) -> Callable[P, R]:
-        name = f"{function.__module__}.{function.__qualname__}"
+        name = f"{function.__module__}.{function.__name__}"
         wanted = wants()
         if wanted == "ahead":
             library = opened()
@@ -85,7 +85,7 @@ def wants() -> How:
 
 def how(function: Callable[..., Any]) -> How:
     """How a function that is marked with `compiled` is run."""
-    return _ways[f"{function.__module__}.{function.__qualname__}"]
+    return _ways[f"{function.__module__}.{function.__name__}"]
 
 
 def _by_numba(

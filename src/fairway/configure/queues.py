@@ -56,6 +56,10 @@ class Queue(NamedTuple):
     plan: StagePlan | None = None
     running: Sequence[Running | None] = ()
 
+    def left(self, later: float) -> list[float]:
+        """The time that each job has left for this stage, if those after it take so long; else that of the oldest."""
+        return [seconds - later for seconds in self.deadlines or (self.seconds_left,)]
+
 
 class Choice(NamedTuple):
     """A size in which a batch of the oldest jobs may start, and why it would.

@@ -40,6 +40,7 @@ def saved_serving(record: ServingRecord) -> dict[str, Any]:
                 "slo_seconds": each.slo_seconds if np.isfinite(each.slo_seconds) else None,
                 "stages": list(each.stages),
                 "edges": [list(edge) for edge in each.edges],
+                "budgets": _rounded(np.array(each.budgets)),
             }
             for each in record.workflows
         ],
@@ -56,6 +57,7 @@ def saved_serving(record: ServingRecord) -> dict[str, Any]:
             "misses": workers.misses.tolist(),
             "loads": workers.fetches.tolist(),
             "evictions": workers.evictions.tolist(),
+            "awaited": workers.awaited.tolist(),
         },
         "requests": {
             "arrival": _rounded(requests.arrival),
@@ -87,6 +89,11 @@ def saved_serving(record: ServingRecord) -> dict[str, Any]:
             "ahead": copies.ahead.tolist(),
             "start": _rounded(copies.start),
             "end": _rounded(copies.end),
+        },
+        "staleness": {
+            "time": _rounded(record.staleness.time),
+            "load_seconds": _rounded(record.staleness.load_seconds),
+            "models_wrong": _rounded(record.staleness.models_wrong),
         },
     }
 

@@ -253,6 +253,7 @@ def _job_columns(known: Sequence[Mapping[str, Any]], preempted: Mapping[str, int
         "steps_left": [_number(job["steps_left"]) for job in known],
         "reason_code": [job["reason_code"] for job in known],
         "reason": [job["reason"] for job in known],
+        "counted": [True] * len(known),
     }
 
 

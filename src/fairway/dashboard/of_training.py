@@ -75,6 +75,7 @@ def saved_training(record: TrainingRecord) -> dict[str, Any]:
             "steps_left": nowhere,
             "reason_code": ["NeverFits" if each else None for each in never.tolist()],
             "reason": ["it can never run on this cluster" if each else None for each in never.tolist()],
+            "counted": jobs.counted.tolist(),
         },
         "leases": _leases(record.leases),
         "attempts": {name: [] for name in ("job", "attempt", "start", "end", "outcome", "exit_code", "reason")},
@@ -85,7 +86,12 @@ def saved_training(record: TrainingRecord) -> dict[str, Any]:
             "running": record.timeline.running.tolist(),
             "busy": record.timeline.busy.tolist(),
         },
-        "decisions": {name: [] for name in ("entry", "time", "policy", "body")},
+        "decisions": {
+            "entry": [number for number, _, _ in record.decisions],
+            "time": [round(at, _DIGITS) for _, at, _ in record.decisions],
+            "policy": [record.policy] * len(record.decisions),
+            "body": [plain(body) for _, _, body in record.decisions],
+        },
     }
 
 

@@ -33,12 +33,13 @@ SERVED_POLICY = (
 _LEAVES_RAW_TEXT = re.compile(r"<(?=!--|/?script|/?style)", re.IGNORECASE)
 
 
-def served_page(kind: str) -> str:
+def served_page(kind: str, *, needs_token: bool = True) -> str:
     """The page of a server; `kind` is what it serves: `up` or `serve`."""
+    open_to_all = "" if needs_token else " data-open"
     return _frame(
         "Fairway",
         '<link rel="stylesheet" href="dashboard/app.css">\n<script type="module" src="dashboard/app.js"></script>',
-        f'<div id="app" data-server="{html.escape(kind)}"></div>',
+        f'<div id="app" data-server="{html.escape(kind)}"{open_to_all}></div>',
     )
 
 

@@ -2,7 +2,7 @@
 
 It is one JSON document, compressed by gzip, which browsers and all languages read without a library:
 
-    {"format": "fairway-run", "version": 1, "fairway": "0.1.0", "command": "…", "origin": {"kind": …, "meaning": …},
+    {"format": "fairway-run", "version": 2, "fairway": "0.1.0", "command": "…", "origin": {"kind": …, "meaning": …},
      "runs": [{"kind": "training", "label": …, "settings": {…}, "summary": {…}, "begins_at": …, "end": …, …tables…}]}
 
 `tables` says which tables a run has. A reader takes every version up to its own; what it does not know in a file of
@@ -20,12 +20,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from fairway.dashboard.tables import LISTS, TABLES
+from fairway.dashboard.tables import ADDED, LISTS, TABLES
 from fairway.errors import InputError
 from fairway.report.whole_file import write_whole_bytes
 
 FORMAT = "fairway-run"
-VERSION = 1
+VERSION = 2
 SUFFIX = ".fairway"
 MOST_BYTES = 2 * 1024**3
 """Of the document without compression; a file that claims more is refused before it fills the memory."""
@@ -122,8 +122,22 @@ def check(content: object, source: str = "run") -> None:
     runs = content.get("runs")
     if not isinstance(runs, list) or not runs:
         raise InputError(f"{source}: no runs in it; save it again")
+    if number == 1:
+        _raise_runs(runs)
     for position, run in enumerate(runs):
         _check_run(run, f"{source}: runs.{position}")
+
+
+def _raise_runs(runs: list[Any]) -> None:
+    """Give runs of the first version the columns that came later."""
+    for run in runs:
+        kind = run.get("kind") if isinstance(run, dict) else None
+        for table, columns in (ADDED.get(kind, {}) if isinstance(kind, str) else {}).items():
+            known = run.setdefault(table, {})
+            if isinstance(known, dict):
+                rows = max((len(column) for column in known.values() if isinstance(column, list)), default=0)
+                for column, value in columns.items():
+                    known.setdefault(column, [value] * rows)
 
 
 def _check_run(run: object, where: str) -> None:

@@ -42,6 +42,7 @@ TRAINING: Mapping[str, Mapping[str, str]] = {
         "steps_left": "number?",
         "reason_code": "text?",
         "reason": "text?",
+        "counted": "bool",
     },
     "leases": {
         "number": "whole",
@@ -90,6 +91,7 @@ SERVING: Mapping[str, Mapping[str, str]] = {
         "misses": "whole",
         "loads": "whole",
         "evictions": "whole",
+        "awaited": "whole",
     },
     "requests": {
         "arrival": "number",
@@ -122,10 +124,40 @@ SERVING: Mapping[str, Mapping[str, str]] = {
         "start": "number",
         "end": "number",
     },
+    "staleness": {"time": "number", "load_seconds": "number", "models_wrong": "number"},
 }
 """Of a run of requests for workflows."""
 
-TABLES: Mapping[str, Mapping[str, Mapping[str, str]]] = {"training": TRAINING, "serving": SERVING}
+CURVES: Mapping[str, Mapping[str, str]] = {
+    "columns": {"title": "text", "meaning": "text"},
+    "rows": {"name": "text", "look": "whole"},
+    "cells": {"row": "-> rows", "column": "-> columns", "text": "text", "spread": "text", "best": "bool"},
+    "points": {
+        "chart": "-> charts",
+        "curve": "text",
+        "look": "whole",
+        "seed": "whole",
+        "x": "number",
+        "y": "number",
+        "half": "number?",
+        "open": "bool",
+        "joined": "bool",
+        "told": "text",
+    },
+}
+"""Of what came of many runs: points of curves, and a table."""
 
-LISTS: Mapping[str, tuple[str, ...]] = {"training": ("types",), "serving": ("workflows", "models")}
+TABLES: Mapping[str, Mapping[str, Mapping[str, str]]] = {"training": TRAINING, "serving": SERVING, "curves": CURVES}
+
+LISTS: Mapping[str, tuple[str, ...]] = {
+    "training": ("types",),
+    "serving": ("workflows", "models"),
+    "curves": ("charts",),
+}
 """Lists in the head of a run that columns of its tables refer to."""
+
+ADDED: Mapping[str, Mapping[str, Mapping[str, object]]] = {
+    "training": {"jobs": {"counted": True}},
+    "serving": {"workers": {"awaited": 0}, "staleness": {"time": 0.0, "load_seconds": 0.0, "models_wrong": 0.0}},
+}
+"""Columns that files of version 1 do not have, and what stands for their values there; a new table has no rows."""

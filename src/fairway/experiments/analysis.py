@@ -21,7 +21,6 @@ from scipy import stats
 from fairway.errors import InputError
 from fairway.experiments.rows import Row
 from fairway.options import nearest
-from fairway.report.sweep_page import Curve
 
 KNEE = 2.0
 """So many times the time at the lightest load."""
@@ -166,6 +165,24 @@ def _by_run(rows: Sequence[Row], who: str, name: str, column: str) -> dict[tuple
             others = [key for key in keys[: keys.index("fixed") + 1] if key != who]
             runs[tuple(row[key] for key in others)] = float(row[column])
     return runs
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One policy, or one policy on one cluster: its means at each load, in seconds, and half of their intervals.
+
+    `knee` is the load at which the mean is twice that at the lightest, None if it stays below. `costs` and `hits` are
+    means by load, NaN where they are not known; `best` says at which loads no other curve beats it in both.
+    """
+
+    name: str
+    loads: tuple[float, ...]
+    means: tuple[float, ...]
+    halves: tuple[float, ...]
+    knee: float | None
+    costs: tuple[float, ...]
+    hits: tuple[float, ...]
+    best: tuple[bool, ...]
 
 
 def page_curves(rows: Sequence[Row]) -> list[Curve]:

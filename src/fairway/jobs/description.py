@@ -43,7 +43,9 @@ from fairway.jobs.values import (
     Command,
     Cpus,
     Deadline,
+    Directories,
     Directory,
+    Image,
     Indexes,
     JobReferences,
     JobType,
@@ -56,6 +58,7 @@ from fairway.jobs.values import (
     Variables,
     Webhook,
     Weight,
+    is_url,
     job_name,
 )
 from fairway.magnitudes import MOST_STEPS
@@ -113,21 +116,50 @@ class Checkpoint(_Part):
     )
     directory: Directory | None = Field(
         default=None,
-        description="Where its checkpoints go; in Fairway's own directory otherwise.",
-        examples=["/data/checkpoints"],
+        description="Where its checkpoints go: a directory, or a URL that fsspec knows; in Fairway's own directory "
+        "otherwise.",
+        examples=["/data/checkpoints", "s3://bucket/resnet"],
     )
     seconds: Span = Field(
         default=60.0, description="How long saving may take when it is preempted, in seconds or as a span."
     )
 
+    @property
+    def at_url(self) -> bool:
+        """Whether its directory is a URL."""
+        return self.directory is not None and is_url(self.directory)
+
+
+AN_ENVIRONMENT = "one of both, as in {uv: requirements.txt} or {image: 'docker.io/library/python:3.12'}"
+
 
 class Environment(_Part):
     """What the job runs in."""
 
-    uv: Annotated[Text, Expected("a file of requirements, as in 'requirements.txt'")] = Field(
+    uv: Annotated[Text, Expected("a file of requirements, as in 'requirements.txt'")] | None = Field(
+        default=None,
         description="A file of requirements: a virtual environment with them is built once, and found again.",
         examples=["requirements.txt"],
     )
+    image: Image | None = Field(
+        default=None,
+        description="A container image, which podman runs, and fetches where it is not there.",
+        examples=["docker.io/library/python:3.12"],
+    )
+    mounts: Directories = Field(
+        default=(),
+        description="Directories of the machine that the container has under the same paths, besides those of the job.",
+    )
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Environment:
+        given = [name for name in ("uv", "image") if getattr(self, name) is not None]
+        if len(given) != 1:
+            what = "both uv and image" if given else "neither uv nor image"
+            raise InputError(f"{what} given, expected {AN_ENVIRONMENT}")
+        if self.mounts and self.image is None:
+            raise InputError("mounts: given without an image, but only containers have mounts; take it out")
+        return self
 
 
 def _with_other_names(schema: dict[str, Any], model: type[BaseModel]) -> None:
@@ -166,11 +198,11 @@ class JobDescription(_Part):
     setup: Annotated[Text, Expected("a command to run before, as in 'pip install -r requirements.txt'")] | None = Field(
         default=None, description="A command to run before.", examples=["pip install -r requirements.txt"]
     )
-    environment: Annotated[Environment, Expected("an object, as in {uv: requirements.txt}")] | None = Field(
+    environment: Annotated[Environment, Expected(AN_ENVIRONMENT)] | None = Field(
         default=None,
         description="What it runs in, the environment of the server otherwise: a virtual environment with the packages "
-        "of a file of requirements, which is built once and found again.",
-        examples=[{"uv": "requirements.txt"}],
+        "of a file of requirements, which is built once and found again, or a container image, which podman runs.",
+        examples=[{"uv": "requirements.txt"}, {"image": "docker.io/library/python:3.12"}],
     )
     workdir: Annotated[Text, Expected("a directory to run in")] | None = Field(
         default=None,
@@ -263,6 +295,21 @@ class JobDescription(_Part):
     )
 
     @model_validator(mode="after")
+    def _checkpoints_of_one_node(self) -> JobDescription:
+        if self.checkpoint.at_url and self.num_nodes > 1:
+            raise InputError(
+                f"checkpoint.directory: '{self.checkpoint.directory}' given for a gang that may span {self.num_nodes} "
+                "nodes, whose ranks have to see each other's checkpoints; give a directory that the nodes share"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _no_setup_of_images(self) -> JobDescription:
+        if self.setup is not None and self.environment is not None and self.environment.image is not None:
+            raise InputError("setup: given beside environment.image; put it into the image, or first into run")
+        return self
+
+    @model_validator(mode="after")
     def _one_kind_of_many(self) -> JobDescription:
         if self.matrix is None:
             return self
@@ -299,8 +346,12 @@ class JobDescription(_Part):
 
     @property
     def checkpoint_directory(self) -> str | None:
-        """Where it saves on this machine, if it says so."""
-        return _at_home(self.checkpoint.directory)
+        """Where it saves on this machine, or at a URL, if it says so; there each job of an array has its own place."""
+        named = self.checkpoint.directory
+        if named is None or not self.checkpoint.at_url:
+            return _at_home(named)
+        alone = self.array is None or self.many
+        return named if alone else f"{named.rstrip('/')}/{next(iter(self.array or ()))}"
 
     def seconds_left(self, submitted: datetime) -> float | None:
         """From submission to the deadline; 0 or less if it has passed, None if there is none."""

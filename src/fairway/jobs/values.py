@@ -24,6 +24,16 @@ LONGEST_NAME = 63
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|[A-Za-z0-9.-]+(?=:))(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+_LONGEST_IMAGE = 512
+MOST_DIRECTORIES = 100
+SOME_DIRECTORIES = f"a list of up to {MOST_DIRECTORIES} directories, as in [/data]"
+AN_IMAGE = "the name of a container image, in lower case, as in 'docker.io/library/python:3.12'"
 _OURS = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "CUDA_VISIBLE_DEVICES"}
 
 MOST_LABELS = 32
@@ -71,6 +81,11 @@ def _variable_value(value: object) -> str:
     if "\0" in text:
         raise InputError("a character of code 0 given, which no variable can have")
     return text
+
+
+def is_url(text: str) -> bool:
+    """Whether a text is a URL, and no path."""
+    return _URL.match(text) is not None
 
 
 def _labels(given: object) -> dict[str, str]:
@@ -121,6 +136,21 @@ def _job_references(given: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def _image(given: object) -> str:
+    if not isinstance(given, str) or len(given) > _LONGEST_IMAGE or not _IMAGE.fullmatch(given):
+        raise InputError(f"{shown(given)} given, expected {AN_IMAGE}")
+    return given
+
+
+def _directories(given: object) -> tuple[str, ...]:
+    if not isinstance(given, list | tuple) or len(given) > MOST_DIRECTORIES:
+        raise InputError(f"{shown(given)} given, expected {SOME_DIRECTORIES}")
+    for path in given:
+        if not isinstance(path, str) or not path.strip("/") or not path.startswith("/") or "\0" in path:
+            raise InputError(f"{shown(path)} given, expected the whole path of a directory, as in '/data'")
+    return tuple(dict.fromkeys(given))
+
+
 def _deadline(given: object) -> float | datetime:
     time = given
     if isinstance(given, str) and re.match(r"\d{4}-", given):
@@ -161,6 +191,19 @@ Command = Annotated[
     ),
 ]
 Directory = Annotated[Text, Expected("a directory")]
+Directories = Annotated[
+    tuple[str, ...],
+    PlainValidator(_directories),
+    PlainSerializer(list),
+    Expected(SOME_DIRECTORIES),
+    WithJsonSchema({"type": "array", "items": {"type": "string"}, "maxItems": MOST_DIRECTORIES}),
+]
+Image = Annotated[
+    str,
+    PlainValidator(_image),
+    Expected(AN_IMAGE),
+    WithJsonSchema({"type": "string", "minLength": 1}),
+]
 Accelerators = Annotated[
     AcceleratorRequest,
     PlainValidator(AcceleratorRequest.read),

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
+from fairway.compiled import BoolTable, FloatTable, compiled, compiled_within
 from fairway.place.arrays import BoolArray, FloatArray
 from fairway.place.fleet import Fleet
 from fairway.place.graph import TaskGraph
@@ -62,8 +62,7 @@ def _demands(graphs: Sequence[TaskGraph], fleet: Fleet, workers: int) -> tuple[F
     models = len(fleet.models)
     work, squares, worth = np.zeros((models + 1, workers)), np.zeros((models + 1, workers)), np.zeros(models + 1)
     for graph in graphs:
-        fastest = graph.seconds.min(axis=1)
-        least = max(1e-9, *graph.workflow.upward_ranks(fastest.tolist(), [0.0] * len(graph)))
+        least = max(1e-9, graph.workflow.critical_path(graph.seconds.min(axis=1).tolist()).seconds)
         for stage, needed in enumerate(graph.needed):
             run, size = graph.seconds[stage, :workers], 1
             if graph.plan is not None:
@@ -79,9 +78,9 @@ def _demands(graphs: Sequence[TaskGraph], fleet: Fleet, workers: int) -> tuple[F
     return work * scale, squares * scale, worth * scale
 
 
-@njit(cache=True)
+@compiled()
 def _improve(
-    homes: BoolArray, work: FloatArray, squares: FloatArray, worth: FloatArray, sizes: FloatArray, memory: FloatArray
+    homes: BoolTable, work: FloatTable, squares: FloatTable, worth: FloatArray, sizes: FloatArray, memory: FloatArray
 ) -> None:
     """Change the models of one worker after another as long as that makes the cost less."""
     models, workers = homes.shape
@@ -125,8 +124,8 @@ def _improve(
                     least, better = best, True
 
 
-@njit(cache=True)
-def _cost(homes: BoolArray, work: FloatArray, squares: FloatArray, worth: FloatArray) -> float:
+@compiled_within()
+def _cost(homes: BoolTable, work: FloatTable, squares: FloatTable, worth: FloatArray) -> float:
     """What waiting costs with these homes, the work of each model in the best parts that are found."""
     models, workers = homes.shape
     busy, rest, counts = np.zeros(workers), np.zeros(workers), np.zeros(workers)
@@ -160,9 +159,9 @@ def _cost(homes: BoolArray, work: FloatArray, squares: FloatArray, worth: FloatA
     return total
 
 
-@njit(cache=True)
+@compiled_within()
 def _give(
-    busy: FloatArray, rest: FloatArray, counts: FloatArray, work: FloatArray, squares: FloatArray, worth: FloatArray,
+    busy: FloatArray, rest: FloatArray, counts: FloatArray, work: FloatTable, squares: FloatTable, worth: FloatArray,
     model: int, worker: int, sign: float,
 ) -> None:  # fmt: skip
     busy[worker] += sign * work[model, worker] / _PARTS
@@ -170,7 +169,7 @@ def _give(
     counts[worker] += sign * worth[model] / _PARTS
 
 
-@njit(cache=True)
+@compiled_within()
 def _waiting(busy: float, rest: float, counts: float) -> float:
     """What waits cost at one worker: W, of all that comes there."""
     if busy < _FULL:

@@ -17,8 +17,10 @@ GET  /, /docs               the dashboard, which logs in at POST /session
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 from fastapi import APIRouter, FastAPI
@@ -30,6 +32,7 @@ from fairway.service.context import Service, ServiceOf, terms_of
 from fairway.service.http.openapi import describe
 from fairway.service.http.problems import handle_problems
 from fairway.service.intake import Intake
+from fairway.service.page_news import PageNews
 from fairway.service.routes import (
     dashboard,
     events,
@@ -67,7 +70,10 @@ def create_app(controller: SchedulerView) -> FastAPI:
     """The REST API of a scheduler, as an ASGI application; `app.state.service` has its parts."""
     known = KnownTokens(controller.store)
     metrics = Metrics(controller)
-    watch = Watch(controller.store, lambda: terms_of(controller))
+    news = PageNews(
+        lambda: status.status_of(controller).model_dump_json(), partial(history.history_run, controller), time
+    )
+    watch = Watch(controller.store, lambda: terms_of(controller), news=news)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

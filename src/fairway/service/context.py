@@ -40,7 +40,7 @@ class Service:
     intake: Intake
     watch: Watch
     metrics: Metrics
-    history: SameAnswers = field(default_factory=SameAnswers)
+    answers: SameAnswers = field(default_factory=SameAnswers)
     familiar: set[object] = field(default_factory=set)
     """Kinds of jobs that the scheduler was asked about before."""
     planning: Planning = field(default_factory=Planning)

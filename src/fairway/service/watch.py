@@ -24,6 +24,7 @@ from sqlalchemy import Connection
 
 from fairway.errors import FairwayError
 from fairway.service.http.problems import ProblemError
+from fairway.service.page_news import NEWS_SECONDS, PageNews
 from fairway.service.representation import JobForm, Terms, job_forms
 from fairway.store import Store
 from fairway.store.changes import Change, change_of, changes_since, jobs_named, jobs_numbered
@@ -58,7 +59,7 @@ class Listener:
     """A client that wants to hear of all jobs, those of one team or one job.
 
     Of one job it is first told how it stands, then of changes, and with `progress` of that too; with `until_end` it is
-    let go when the job has ended.
+    let go when the job has ended. `pages` are told how the system stands, and what of its history changed, too.
     """
 
     token: Token
@@ -66,6 +67,7 @@ class Listener:
     job: str | None = None
     progress: bool = False
     until_end: bool = False
+    pages: bool = False
     told: tuple[Change, _Progress] | None = None
     events: deque[bytes] = field(default_factory=deque)
     ended: bool = False
@@ -132,8 +134,10 @@ class _Standing:
 class Watch:
     """All listeners, and the task that asks for them. Used on the event loop only."""
 
-    def __init__(self, store: Store, terms: Callable[[], Terms], *, machine: MachineClock = time) -> None:
-        self._store = store
+    def __init__(
+        self, store: Store, terms: Callable[[], Terms], *, machine: MachineClock = time, news: PageNews | None = None
+    ) -> None:
+        self._store, self._news = store, news
         self._clock = WallClock(machine)
         self._terms = terms
         self._listeners: set[Listener] = set()
@@ -144,7 +148,8 @@ class Watch:
         self._seen: dict[int, Change] = {}
         self._last_event = 0
         self._looked = self._clock.today()
-        self._swept = self._checked = -math.inf
+        self._swept = self._checked = self._told_pages = -math.inf
+        self._jobs_changed = False
 
     async def add(self, listener: Listener) -> None:
         """Tell a listener from now on: nothing that becomes visible after this returns is missed."""
@@ -153,6 +158,8 @@ class Watch:
         async with self._beginning:
             if listener.job is None and not self._sees_all:
                 await self._look_around()
+            if listener.pages and self._news is not None and not any(other.pages for other in self._listeners):
+                self._news.begin()
             self._listeners.add(listener)
         if self._closed:
             self._let_go(listener)
@@ -185,6 +192,7 @@ class Watch:
         while self._listeners and not self._closed:
             try:
                 await self._poll()
+                await self._tell_pages()
             except FairwayError as error:
                 _LOG.warning("events wait for the store: %s", error)
             except Exception:
@@ -230,7 +238,22 @@ class Watch:
         tokens, now = self._store.read(all_tokens) if checks else [], self._clock.today()
         return changes, named, frozenset(token.id for token in tokens if token.is_valid(now))
 
+    async def _tell_pages(self) -> None:
+        """Tell pages what else is new, now and then."""
+        pages = [listener for listener in self._listeners if listener.pages]
+        now = self._clock.seconds()
+        if self._news is None or not pages or now - self._told_pages < NEWS_SECONDS:
+            return
+        self._told_pages, changed, self._jobs_changed = now, self._jobs_changed, False
+        teams = {listener.team for listener in pages}
+        news = await to_thread.run_sync(lambda: self._news.next(teams, changed=changed))  # type: ignore[union-attr]
+        events = {team: [event_text(kind, data) for kind, data in told] for team, told in news.items()}
+        for listener in pages:
+            for event in events.get(listener.team, ()):
+                listener.put(event)
+
     async def _tell_all(self, changes: list[Change]) -> None:
+        self._jobs_changed |= bool(changes)
         for start in range(0, len(changes), _AT_ONCE):
             some = changes[start : start + _AT_ONCE]
             for one in await self._standing_of([change.number for change in some]):

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from pydantic import ValidationError
 
 from fairway.allocate.allocation import Allocation
+from fairway.allocate.decision_document import problem_of
 from fairway.allocate.policy import Policy, UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.allocate.registry import policy_of
@@ -25,7 +26,6 @@ from fairway.profiles import ThroughputTable
 from fairway.profiles.catalog import builtin
 from fairway.profiles.files import read_table
 from fairway.store import Store
-from fairway.store.decisions import problem_of
 from fairway.store.engine_start import EngineStart
 from fairway.store.journal import Entry, Kind, last_entry, read_journal
 from fairway.store.messages import command_document
@@ -73,7 +73,7 @@ class ReplayedEngine:
 def replay_decisions(store: Store, *, after: int = 0) -> Iterator[ReplayedDecision]:
     """Make the decisions of the journal again, those after an entry of this number, in order."""
     for entry in _entries(store, after, ["decision"]):
-        yield _decide_again(entry)
+        yield decide_again(entry.sequence, entry.at, entry.name, entry.body)
 
 
 def replay_engine(store: Store, *, table: ThroughputTable | None = None) -> ReplayedEngine | None:
@@ -194,18 +194,18 @@ def _alike(then: Any, now: Any) -> bool:
     return bool(then == now)
 
 
-def _decide_again(entry: Entry) -> ReplayedDecision:
+def decide_again(number: int, at: float, policy: str, body: Mapping[str, Any]) -> ReplayedDecision:
+    """Make a decision again that was written as JSON."""
     jobs = 0
     try:
-        body = entry.body
         problem = problem_of(body)
         jobs = len(problem)
         again = policy_of(str(body["policy"])).allocate(problem)
         difference = _difference(body["decided"], again)
     except (FairwayError, KeyError, TypeError, ValidationError) as error:
         why = " ".join(str(error).split()) if isinstance(error, FairwayError) else f"not a decision ({error!r})"
-        return ReplayedDecision(entry.sequence, entry.at, entry.name, jobs, None, why)
-    return ReplayedDecision(entry.sequence, entry.at, entry.name, jobs, difference)
+        return ReplayedDecision(number, at, policy, jobs, None, why)
+    return ReplayedDecision(number, at, policy, jobs, difference)
 
 
 def _difference(decided: Mapping[str, Any], again: Allocation) -> float:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fairway.configure.budgets.stages import stage_budgets
 from fairway.engine.serving.messages import Why
 from fairway.place.fleet import Fleet
 from fairway.report.serving.record import (
@@ -221,6 +222,9 @@ class ServingRecorder:
                 tuple(stage.name for stage in workflow.stages),
                 tuple(stage for stage, before in enumerate(workflow.predecessors) if not before),
                 tuple((one, stage) for stage, before in enumerate(workflow.predecessors) for one in before),
+                stage_budgets(
+                    workflow, slo_scale * scenario.slo_of(workflow), None, scenario.profiles.get(workflow.name)
+                ),
             )
             for workflow in scenario.workflows
         )

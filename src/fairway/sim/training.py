@@ -40,6 +40,7 @@ from fairway.jobs import Job
 from fairway.options import text_of
 from fairway.profiles import ThroughputTable
 from fairway.report.training.record import Outcome, TrainingRecord
+from fairway.sim.kept_decisions import KeptDecisions
 from fairway.sim.loop import LATE, URGENT, Handle, Loop
 from fairway.sim.profiling import ProfiledPartners
 from fairway.sim.submissions import PriceChange, Progress, Submission, TrainingOptions
@@ -74,10 +75,11 @@ def simulate_training(
         ),
         partners=_partners(table, options),
     )
-    run = TrainingRun(engine, submissions, cluster, options, table=table, progress=progress)
+    named = policy if isinstance(policy, str) else text_of(policy)
+    run = TrainingRun(engine, submissions, cluster, options, table=table, progress=progress, policy=named)
     run.loop.run()
     return run.recorder.record(
-        policy=policy if isinstance(policy, str) else text_of(policy),
+        policy=named,
         cluster=cluster,
         settings=settings or {},
         window=options.window,
@@ -124,7 +126,8 @@ class TrainingRun:
     """The world of one run: the loop, the engine, and the jobs as they really are.
 
     Jobs that the engine has already go on from where they are, those that hold workers without a stop; the engine is
-    the run's from then on. `steps_left` says how long jobs really are, where that is not what they have said.
+    the run's from then on. `steps_left` says how long jobs really are, where that is not what they have said. Decisions
+    are kept with the leases where the name of the `policy` is given, by which it can be asked again.
     """
 
     def __init__(
@@ -137,9 +140,12 @@ class TrainingRun:
         table: ThroughputTable | None = None,
         progress: Progress | None = None,
         steps_left: Mapping[str, float] | None = None,
+        policy: str | None = None,
     ) -> None:
         self.loop = Loop(max(engine.now, 0.0))
         self.recorder = Recorder(len(cluster.types), keep_leases=options.keep_leases)
+        if options.keep_leases and policy is not None:
+            self.recorder.decisions = KeptDecisions(policy)
         self.engine = engine
         self._options = options
         self._table = table
@@ -249,7 +255,11 @@ class TrainingRun:
 
     def _happen(self, *events: Event) -> None:
         """Hand the engine all that happens at this moment, and do what it wants done."""
-        for command in self.engine.handle(self.loop.now, events):
+        solves, previous = self.engine.solves, self.engine.allocation
+        commands = self.engine.handle(self.loop.now, events)
+        if self.recorder.decisions is not None and self.engine.solves > solves:
+            self.recorder.decisions.decided(self.engine, previous)
+        for command in commands:
             if isinstance(command, Grant):
                 self._grant(command)
             elif isinstance(command, Revoke):

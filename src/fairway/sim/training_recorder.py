@@ -11,6 +11,7 @@ import numpy as np
 from fairway.cluster import Cluster
 from fairway.jobs import Job
 from fairway.report.training.record import FloatArray, JobColumns, LeaseColumns, Outcome, Timeline, TrainingRecord
+from fairway.sim.kept_decisions import KeptDecisions
 
 
 @dataclass(slots=True)
@@ -37,6 +38,7 @@ class Recorder:
     def __init__(self, types: int, *, keep_leases: bool) -> None:
         self._types = types
         self._keep = keep_leases
+        self.decisions: KeptDecisions | None = None
         self.jobs: list[JobRow] = []
         self.busy_seconds = np.zeros(types)
         self.leases_granted = 0
@@ -180,4 +182,7 @@ class Recorder:
             solves=solves,
             leases_granted=self.leases_granted,
             wall_seconds=wall_seconds,
+            decisions=()
+            if self.decisions is None
+            else tuple((each.number, each.time, each.body) for each in self.decisions.kept),
         )

@@ -88,7 +88,7 @@ def record_steps(connection: Connection, steps: Sequence[Step], *, at: float) ->
 
 
 def record_decision(connection: Connection, decision: Mapping[str, Any], *, at: float, cause: int | None = None) -> int:
-    """A policy decided (`decisions.decision_document`), because of an event; returns the number of the entry."""
+    """A policy decided (`allocate.decision_document`), because of an event; returns the number of the entry."""
     return _append(connection, [("decision", str(decision["policy"]), cause, decision)], at)
 
 

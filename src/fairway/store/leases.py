@@ -9,6 +9,7 @@ says so by returning False.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
@@ -111,12 +112,21 @@ def plan_leases(
 def start_lease(connection: Connection, number: int, *, at: float) -> bool:
     """Let a planned lease hold its workers; returns False if it holds them already or has ended.
 
-    Raises, and says by whom, if another lease holds one of them, or one of its jobs.
+    Raises, and says by whom, if another lease holds one of them, or one of its jobs. If that is a later one, this news
+    has come late: the backend lets nothing run on a worker before what ran there has ended. The lease then holds the
+    job for the news of its end, and no worker.
     """
     lease = lease_numbered(connection, number)
     if lease.granted_at is not None or lease.ended_at is not None:
         return False
-    _hold(connection, [lease], at)
+    try:
+        _hold(connection, [lease], at)
+    except HeldError:
+        _refuse_held(connection, [lease], up_to=number)
+        held = {job for job, _ in connection.execute(_JOB_HOLDERS, {"values": list(lease.jobs)})}
+        if not held:
+            connection.execute(_HOLD, [{"of_lease": number, "is_held": True}])
+        connection.execute(_GRANT, [{"of_lease": number, "at": at}])
     return True
 
 
@@ -208,23 +218,28 @@ def _hold(connection: Connection, planned: Sequence[LeaseRecord], at: float) -> 
     connection.execute(_GRANT, [{"of_lease": lease.number, "at": at} for lease in planned])
 
 
-def _refuse_held(connection: Connection, planned: Sequence[LeaseRecord]) -> None:
-    """Raise if a worker or a job is held, by a lease of before or by another of these."""
+def _refuse_held(connection: Connection, planned: Sequence[LeaseRecord], *, up_to: float = math.inf) -> None:
+    """Raise if a worker or a job is held, by a lease of before, with a number `up_to` this, or by another of these."""
     wanted = _by_type(planned)
     workers_of = {
         (accelerator, worker): lease
         for accelerator, numbers in wanted.items()
         for some in in_parts(numbers)
         for worker, lease in connection.execute(_HOLDERS, {"accelerator": accelerator, "values": some})
+        if lease <= up_to
     }
     parts_of: dict[tuple[str, int], list[tuple[int, float]]] = {}
     for accelerator, numbers in wanted.items():
         for some in in_parts(numbers):
             for worker, lease, part in connection.execute(_PART_HOLDERS, {"accelerator": accelerator, "values": some}):
-                parts_of.setdefault((accelerator, worker), []).append((lease, part))
+                if lease <= up_to:
+                    parts_of.setdefault((accelerator, worker), []).append((lease, part))
     names = [job for lease in planned for job in lease.jobs]
     jobs_of = {
-        job: lease for some in in_parts(names) for job, lease in connection.execute(_JOB_HOLDERS, {"values": some})
+        job: lease
+        for some in in_parts(names)
+        for job, lease in connection.execute(_JOB_HOLDERS, {"values": some})
+        if lease <= up_to
     }
     for lease in planned:
         wait = f"lease {lease.number} has to wait"

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fairway.cli.main import app
+from tests.dashboard.inside import inside
 
 SHORT = ("--scenario", "esg-apps", "--load", "light", "--slo", "strict", "--warmup", "1s", "--duration", "3s")
 
@@ -70,9 +71,12 @@ def test_a_table_is_printed_and_files_are_written(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     assert "front" in result.stdout
     assert len(json.loads(numbers.read_text())["runs"]) == 2
-    html = page.read_text()
-    assert "--overhead measured" in html
-    assert "In time, and for how much" in html
+    saved = inside(page.read_text())
+    assert "--overhead measured" in saved["command"]
+    assert [run["policy"] for run in saved["runs"]] == ["esg", "front"]
+    assert all(run["stages"]["start"] and run["summary"]["cost_per_1000_requests"] for run in saved["runs"])
+    for flow in saved["runs"][0]["workflows"]:
+        assert sum(flow["budgets"]) == pytest.approx(flow["slo_seconds"], rel=1e-3), "a chain spends all of it"
 
 
 def test_it_runs_on_other_workers_that_fail_under_any_scheduler() -> None:

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fairway.cli.main import app
+from tests.dashboard.inside import inside
 
 SEARCH = ("--scenario", "loki-traffic", "--find-rate", "90%", "--requests", "60", "--processes", "1")
 
@@ -41,10 +42,12 @@ def test_a_table_is_printed_and_a_page_shows_all_schedulers(tmp_path: Path) -> N
     result = run(*SEARCH, "-s", "front", "-s", "esg", "--report", str(page))
     assert result.exit_code == 0, result.stderr
     assert "held at 90 %" in result.stdout
-    html = page.read_text()
-    assert "front against esg" in html
-    assert "holds the highest rate" in html
-    assert "--requests 60 --find-rate 90%" in html
+    saved = inside(page.read_text())
+    (found,) = saved["runs"]
+    assert found["rows"]["name"] == ["front", "esg"]
+    assert "holds the highest rate" in found["finding"]
+    assert set(found["points"]["curve"]) == {"front", "esg"}
+    assert "--requests 60 --find-rate 90%" in saved["command"]
 
 
 @pytest.mark.parametrize(

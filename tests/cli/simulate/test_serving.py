@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fairway.cli.main import app
+from tests.dashboard.inside import inside
 
 SHORT = ("--requests", "40", "--rate", "3", "--arrivals", "clients")
 
@@ -68,9 +69,10 @@ def test_a_table_is_printed_and_files_are_written(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     assert "compass" in result.stdout
     assert len(json.loads(numbers.read_text())["runs"]) == 2
-    html = page.read_text()
-    assert "fairway simulate serving --scenario compass-edge --rate 3" in html
-    assert "What each worker did" in html
+    saved = inside(page.read_text())
+    assert saved["command"].startswith("fairway simulate serving --scenario compass-edge --rate 3")
+    assert [run["policy"] for run in saved["runs"]] == ["compass", "jit"]
+    assert all(run["stages"]["start"] and run["staleness"]["time"] for run in saved["runs"])
 
 
 def test_a_scenario_file_with_prices_staleness_and_a_failure(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairway.cli.main import app
+from tests.dashboard.inside import inside
 
 SMALL = ("sweep", "-p", "fifo", "-p", "isolated", "--rate", "2,30", "--seed", "0,1", "--cluster", "v100=1,k80=1",
          "--generate", "jobs=5,slos", "--processes", "1")  # fmt: skip
@@ -22,9 +23,10 @@ def test_a_sweep_writes_its_results_and_a_page_and_two_policies_can_be_compared(
     assert result.exit_code == 0, result.output
     assert "8 runs" in result.stderr
     assert result.stdout.splitlines()[0].split() == ["policy", "at", "2", "(h)", "at", "30", "(h)", "knee"]
-    page = (tmp_path / "sweep.html").read_text()
-    assert "mean JCT against load" in page
-    assert "Cost against hit rate" in page
+    (page,) = inside((tmp_path / "sweep.html").read_text())["runs"]
+    assert page["charts"][0]["title"] == "mean JCT against load"
+    assert page["columns"]["title"][1:] == ["at 2 (h)", "at 30 (h)"]
+    assert page["rows"]["name"] == ["fifo", "isolated"]
     again = CliRunner().invoke(app, [*SMALL, "--report", "sweep.html"])
     assert "8 runs, 8 of them in sweep.parquet already" in again.stderr
     compared = CliRunner().invoke(app, ["compare", "fifo", "isolated", "--json", "-"])

@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from fairway.cli.main import app
 from fairway.profiles.catalog import PRICES
+from tests.dashboard.inside import inside
 from tests.figures import GAVEL_CLUSTER_RATES, gavel_trace
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -264,9 +265,22 @@ def test_the_report_names_the_command_that_repeats_it(tmp_path: Path) -> None:
         "--generate", "jobs=10,rate=6", "--cluster", CLUSTER, "-p", "fifo", "--report", str(page), "--json", "-"
     )
     assert result.exit_code == 0, result.stderr
-    text = page.read_text()
-    assert "fairway simulate training --generate jobs=10,rate=6" in text
-    json.loads(result.stdout)
+    saved = inside(page.read_text())
+    assert saved["command"].startswith("fairway simulate training --generate jobs=10,rate=6")
+    summary = json.loads(result.stdout)["runs"][0]
+    del summary["per_job"]
+    assert saved["runs"][0]["summary"] == summary
+
+
+def test_a_run_that_was_simulated_and_saved_decides_the_same_again(tmp_path: Path) -> None:
+    saved = tmp_path / "run.fairway"
+    trace = ("--generate", "jobs=12,rate=6", "--cluster", CLUSTER, "-p", "max-min-fairness", "-p", "allox")
+    assert run(*trace, "--save", str(saved), "--quiet").exit_code == 0
+    again = CliRunner().invoke(app, ["replay", str(saved), "--json", "-"])
+    assert again.exit_code == 0, again.output
+    decisions = json.loads(again.stdout)["decisions"]
+    assert len(decisions) > 12
+    assert {decision["policy"] for decision in decisions} == {"max-min-fairness", "allox"}
 
 
 def test_a_cluster_file_gives_prices_and_nodes() -> None:

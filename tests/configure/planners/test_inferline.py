@@ -180,6 +180,7 @@ def test_each_copy_has_a_worker_and_the_rest_repeat_unless_the_plan_is_lean() ->
     (stages,) = InferLinePlanner().plan([demand(20.0, 4.0)], machines(6), None, 4.0)
     assert (stages[0].workers | stages[1].workers).all()
     assert not (stages[0].workers & stages[1].workers).any(), "a worker holds one model"
+    assert [(stage.seconds, stage.later) for stage in stages] == [(0.02, 0.06), (0.06, 0.0)], "those of single requests"
     plan = InferLinePlanner(lean=True).plan([demand(20.0, 4.0)], machines(6), None, 4.0)
     assert plan.provision is not None
     used = sum(int(stage.workers.sum()) for stage in plan[0])
@@ -195,6 +196,13 @@ def test_too_few_workers_are_all_used_and_models_share_where_memory_allows() -> 
     assert alone[1].workers.all()
     (tight,) = InferLinePlanner().plan([demand(20.0, 1.0)], machines(1), None, 1.0)
     assert [stage.workers.any() for stage in tight] == [False, True]
+
+
+@pytest.mark.parametrize(("slo", "batch"), [(0.05, 4), (0.0499, 2), (0.09, 8), (0.0199, 1)])
+def test_with_too_few_workers_a_batch_may_take_all_of_its_share(slo: float, batch: int) -> None:
+    busy = Demand(application(slo, BATCHES), (0,), 1000.0, poisson(1000.0, 1.0))
+    ((stage,),) = InferLinePlanner().plan([busy], machines(1), None, 1.0)
+    assert stage.batches.tolist() == [batch]
 
 
 def test_a_plan_holds_until_the_sample_is_twice_as_long() -> None:

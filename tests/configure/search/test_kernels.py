@@ -12,6 +12,7 @@ from fairway.configure.search.kernels import (
     best_first_search,
     every_plan,
     layered_search,
+    same_answer_between,
     side_by_side,
     undominated,
 )
@@ -211,3 +212,47 @@ def test_points_that_something_faster_undercuts_are_left_out() -> None:
     assert undominated(cost, np.arange(5)).tolist() == [0, 2, 4]
     assert undominated(cost, np.array([3, 1, 0, 4, 2])).tolist() == [3, 1, 4]
     assert undominated(cost, np.arange(0)).tolist() == []
+
+
+def answer_holds(budget: float, k: int, most_cost: float, *, added: float = 0.0) -> tuple[float, float]:
+    """From and until which budget the answer at one of them holds, of the two configurations below."""
+    columns = (
+        np.array([1.0, 2.0]),
+        np.array([5.0, 1.0]),
+        np.array([0, 3]),
+        np.array([3, 5]),
+        np.array([1.0, 2.0, 4.0, 1.0, 6.0]),
+        np.array([3.0, 2.0, 1.0, 4.0, 2.0]),
+    )
+    numbers, _, _, points = best_completions(*columns, added, budget, k)
+    return same_answer_between(*columns, added, budget, numbers, points, most_cost)
+
+
+@pytest.mark.parametrize(
+    ("budget", "k", "most_cost", "since", "until"),
+    [  # what can end, at (seconds, cost): first (2, 8), (3, 7) or (5, 6); second (3, 5) or (8, 3)
+        (1.5, 2, np.inf, -np.inf, 2.0),  # nothing is in time yet: the first of all is
+        (2.5, 2, np.inf, 2.0, 3.0),  # then both of the second's points, and a better one of the first, come
+        (4.0, 2, np.inf, 3.0, 5.0),  # both are answers: the first gets better
+        (6.0, 2, np.inf, 5.0, 8.0),  # the first has its last point: the second gets better
+        (9.0, 2, np.inf, 8.0, np.inf),
+        (4.0, 1, 5.0, 3.0, 8.0),  # only the second counts, and no point of the first is as cheap
+        (2.5, 1, 8.0, 2.0, 3.0),
+    ],
+)
+def test_an_answer_holds_until_the_first_point_that_could_change_it_is_in_time(
+    budget: float, k: int, most_cost: float, since: float, until: float
+) -> None:
+    assert answer_holds(budget, k, most_cost) == (pytest.approx(since, abs=1e-11), pytest.approx(until, abs=1e-11))
+    later = answer_holds(budget + 10.0, k, most_cost, added=10.0)
+    assert later == (pytest.approx(since + 10.0, abs=1e-11), pytest.approx(until + 10.0, abs=1e-11))
+
+
+def test_a_configuration_that_costs_as_much_as_the_dearest_answer_may_change_it_with_any_point() -> None:
+    """At equal cost the faster one wins, so a first configuration that costs just as much counts, a dearer one not."""
+    columns = (np.array([1.0, 1.0]), np.array([0.0, 0.0]), np.array([0, 1]), np.array([1, 3]))
+    fronts = (np.array([4.0, 2.0, 6.0]), np.array([3.0, 5.0, 3.0]))
+    numbers, points = np.array([0]), np.array([0])
+    assert same_answer_between(*columns, *fronts, 0.0, 5.5, numbers, points, 3.0) == pytest.approx((5.0, 7.0))
+    assert same_answer_between(*columns, *fronts, 0.0, 5.5, numbers, points, 2.9) == pytest.approx((5.0, np.inf))
+    assert same_answer_between(*columns, *fronts, 0.0, 7.5, numbers, points, 3.0) == pytest.approx((7.0, np.inf))

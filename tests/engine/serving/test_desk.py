@@ -276,6 +276,18 @@ def test_what_a_planner_knows_of_copies_it_has_from_reports() -> None:
     assert cluster.desk.warming.coming.tolist() == [[0, 0], [0, 1]]
 
 
+def test_what_a_worker_said_before_it_was_lost_counts_no_more_when_it_comes_late() -> None:
+    cluster = Cluster(served(workers=2, cold=ColdStarts(1)), "esg")
+    cluster.lose(1)
+    cluster.run()
+    warming = cluster.desk.warming
+    assert warming is not None
+    assert (warming.there[:, 1].tolist(), warming.coming[:, 1].tolist()) == ([0, 0], [0, 0])
+    cluster.tell(OUTSIDE, PeerCopies(1, 0, 3, 1, 0), PeerCopies(0, 0, 4, 0, 0))
+    assert (warming.there[:, 1].tolist(), warming.coming[:, 1].tolist()) == ([0, 0], [0, 0])
+    assert warming.there[0, 0] == 4
+
+
 def test_a_planner_that_comes_back_hears_of_the_copies_that_are_there() -> None:
     cluster = Cluster(served(workers=2, cold=ColdStarts()), "esg")
     cluster.ask(0)

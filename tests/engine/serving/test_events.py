@@ -12,6 +12,7 @@ from fairway.engine.serving.messages import events
 ABOUT = {
     "RequestArrived": "request {key}",
     "Cancelled": "request {key}",
+    "TakesUntil": "time",
     "TimePassed": "time",
     "Pin": "model {model}",
     "InputsArrived": "request 99",

@@ -30,10 +30,10 @@ def driven(scenario: Scenario, scheduler: str, *, gathers: bool = False, rate: f
     cluster.gathers = gathers
     cluster.takes = lambda run: round(run.seconds + 0.05, 1)
     draws = np.random.default_rng(5)
-    for key in range(60):
+    for key in range(30):
         cluster.ask(key, workflow=int(draws.integers(4)), at=(key // 3) * 3 / rate, ingress=int(draws.integers(3)))
     cluster.run()
-    assert cluster.answers.keys() == set(range(60))
+    assert cluster.answers.keys() == set(range(30))
     return cluster
 
 

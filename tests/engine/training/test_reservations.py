@@ -61,6 +61,35 @@ def test_jobs_of_others_save_and_move_before_a_reservation_begins(policy: str) -
     world.now = 420.0
     world.handle(RoundBegan())
     assert len(on(world, "v100")) == 2, "it is over"
+    assert world.engine.reservations.known == {}, "and forgotten"
+
+
+def first_for(world: Watched, seconds: float = 60.0) -> list[str]:
+    """The jobs for which workers are reserved in the coming seconds."""
+    jobs, now = world.engine.jobs, world.engine.now
+    kept = world.engine.reservations.kept(jobs, now, seconds)
+    assert kept is not None
+    return [name for name, mine in zip(jobs.ids, kept.holders(now, seconds), strict=True) if mine]
+
+
+def test_reserved_workers_are_for_jobs_of_the_team_in_their_order_that_fit_into_what_is_left() -> None:
+    world = Watched(CLUSTER)
+    world.handle(reserved(0.0, 900.0), reserved(100.0, 900.0, count=1, team="b", name="later"))
+    world.handle(JobArrived(job("x")), JobArrived(job("k", "a", throughputs={"k80": 1.0})))
+    world.handle(*(JobArrived(job(name, "a", scale_factor=size)) for name, size in (("m", 1), ("gang", 2), ("n", 1))))
+    assert first_for(world) == ["m", "n"], "x is of another team, k cannot use them, the gang needs more than is left"
+    assert first_for(world, 100.0) == ["m", "n"], "the other one has not begun by then"
+    assert first_for(world, 101.0) == ["x", "m", "n"]
+
+
+def test_jobs_that_run_on_reserved_workers_keep_them_before_others_of_the_team() -> None:
+    world = Watched(CLUSTER)
+    world.handle(JobArrived(job("early", "a", throughputs={"k80": 1.0, "v100": 0.1})), JobArrived(job("x")))
+    world.handle(JobArrived(job("runs", "a")))
+    world.rounds(1)
+    assert on(world, "v100") >= {"runs"}
+    world.handle(reserved(world.now, 900.0, count=1))
+    assert first_for(world) == ["runs"]
 
 
 def test_what_is_not_reserved_is_for_all_and_the_team_may_have_more_than_it_reserved() -> None:

@@ -21,6 +21,7 @@ from fairway.live.backend.channel import STOPPED, RankProgress
 from fairway.live.backend.check_job import CheckJob
 from fairway.live.backend.codec import COMMANDS, REPORTS
 from fairway.live.backend.commands import JobProgram, RunCommand
+from fairway.live.backend.demand import Demand
 from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.reports import BackendReport, Connected, RunReport, Superseded
 from fairway.live.backend.status import BackendStatus
@@ -345,6 +346,9 @@ class SimulatedBackend:
     async def status(self) -> BackendStatus:
         self._require_connection()
         return self.machine.table.status()
+
+    async def need(self, demand: Demand) -> None:
+        pass
 
     def check(self, program: JobProgram) -> None:
         refuse_what_cannot_run(program)

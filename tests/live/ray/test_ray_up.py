@@ -77,12 +77,14 @@ def nodes_of(cluster: RayCluster, job: str) -> list[str]:
     return [node for node in "ab" if any(mark in environment_of(pid) for pid in cluster.processes(node))]
 
 
-def counting(live: Installation, tmp_path: Path, name: str, steps: int, seconds: float) -> str:
+def counting(
+    live: Installation, tmp_path: Path, name: str, steps: int, seconds: float, checkpoint: str = "seconds: 60s"
+) -> str:
     script = tmp_path / "counting.py"
     script.write_text(COUNTING)
     (tmp_path / f"{name}.yaml").write_text(
         f"name: {name}\nrun: [{sys.executable}, {script}, '{steps}', '{seconds}', {tmp_path / name}]\nsteps: {steps}\n"
-        "checkpoint: {interval: 1s}\nresources: {accelerators: V100}\n"
+        f"checkpoint: {{interval: 1s, {checkpoint}}}\nresources: {{accelerators: V100}}\n"
     )
     return live.printed("submit", "--quiet", str(tmp_path / f"{name}.yaml")).strip()
 
@@ -244,6 +246,73 @@ def test_a_controller_that_was_killed_adopts_what_runs(live: Installation, clust
     until(lambda: len(steps_of(tmp_path / "adopted")) > before, "for it to go on")
     until(lambda: live.state_of(job) == "succeeded", "for it to end")
     assert steps_of(tmp_path / "adopted") == list(range(300)), "it was never started again"
+
+
+_REQUESTED = """
+import sys
+from ray._raylet import GcsClient
+from ray.autoscaler.v2.sdk import get_cluster_resource_state
+from ray.experimental.internal_kv import _internal_kv_get, _initialize_internal_kv
+client = GcsClient(sys.argv[1])
+for constraint in get_cluster_resource_state(client).cluster_resource_constraints:
+    for one in constraint.resource_requests:
+        labels = [(each.label_key, *each.label_values) for each in one.request.label_selectors[0].label_constraints]
+        print(one.count, dict(one.request.resources_bundle), labels)
+_initialize_internal_kv(client)
+print((_internal_kv_get("autoscaler_resource_request") or b"").decode())
+"""
+
+
+def requested(cluster: RayCluster) -> str:
+    """What the head says that its autoscaler was asked for, by either of the two ways of Ray's versions of it."""
+    done = subprocess.run(
+        [sys.executable, "-c", _REQUESTED, cluster.address],
+        env={**os.environ, **cluster.environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_the_head_hears_what_the_queue_needs_and_that_it_needs_nothing_any_more(
+    live: Installation, cluster: RayCluster, tmp_path: Path
+) -> None:
+    cluster.kill("b")
+    cluster.start("b", "ray.io/accelerator-type=P100,fairway.io/node=b", gpus=1)
+    (tmp_path / "p100.yaml").write_text(
+        f"run: [{sys.executable}, -c, 'import time; time.sleep(1000)']\nresources: {{accelerators: P100, cpus: 0.5}}\n"
+    )
+    jobs: list[str] = []
+
+    def submitted() -> bool:
+        done = live.run("submit", "--quiet", str(tmp_path / "p100.yaml"))
+        jobs.extend([done.stdout.strip()] if done.exit_code == 0 else [])
+        return len(jobs) == 3
+
+    until(submitted, "for the node to be there, and three jobs")
+    said = until(lambda: said if '"GPU": 1' in (said := requested(cluster)) or "'GPU': 1" in said else None, "for Ray")
+    assert said.count("GPU") == 3 or said.startswith("3 {"), said
+    live.printed("cancel", *jobs)
+    until(lambda: requested(cluster) in {"", "[]"}, "for nothing to be asked for")
+    cluster.kill("b")
+    cluster.start("b", V100 + "b")
+
+
+def test_a_job_of_a_killed_node_goes_on_elsewhere_from_its_checkpoints_at_a_url(
+    live: Installation, cluster: RayCluster, tmp_path: Path
+) -> None:
+    job = counting(live, tmp_path, "stored", 400, 0.02, checkpoint=f"directory: 'file://{tmp_path}/bucket'")
+    (node,) = until(lambda: nodes_of(cluster, job), "for it to run")
+    until(lambda: list(tmp_path.glob("bucket/manifest-*")), "for something to be sent while it runs")
+    cluster.kill(node)
+    reached = len(steps_of(tmp_path / "stored"))
+    until(lambda: live.state_of(job) == "succeeded", "for it to go on elsewhere and end")
+    assert f"the sum is {sum(range(400))}" in live.printed("logs", job)
+    again = steps_of(tmp_path / "stored")[reached]
+    assert 0 < again <= reached, "it went on from a checkpoint, and did not begin anew"
+    cluster.start(node, V100 + node)
+    assert nodes_of(cluster, counting_on_both(live, cluster, tmp_path)) == []
 
 
 def test_nothing_of_a_job_is_left_where_ray_has_ended(live: Installation, cluster: RayCluster, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_the_workers_of_the_example_for_kubernetes_are_nodes_with_accelerators()
     found = {}
     for group in cluster["spec"]["workerGroupSpecs"]:
         (container,) = group["template"]["spec"]["containers"]
-        labels = dict(label.split("=") for label in group["rayStartParams"]["labels"].split(","))
+        labels = group["labels"]
         gpus = float(container["resources"]["limits"].get("nvidia.com/gpu", 0))
         node = RayNode.of(row(labels=labels, gpus=gpus))
         assert node.problem is None

@@ -17,6 +17,7 @@ from fairway.engine.protocol import TransitionError
 from fairway.live.backend.accelerators import emulated_accelerators
 from fairway.live.backend.answers import BackendGoneError, CommandAnswer, SupersededError
 from fairway.live.backend.commands import EndRun, RunCommand, StartRun
+from fairway.live.backend.demand import Demand, JobDemand
 from fairway.live.backend.reports import BackendReport, Connected, Disconnected, Superseded
 from fairway.live.backend.status import BackendStatus, RunState, RunStatus
 from fairway.live.training import loop
@@ -42,11 +43,12 @@ class Puppet:
     """A backend that runs nothing, and is there or not as the test wants; `stale` are commands that it answers so."""
 
     def __init__(self) -> None:
-        self.emulate = "v100=1"
+        self.emulate: str | None = "v100=1"
         self.is_there = self.speaks = True
         self.superseded = self.is_confused = self.was_shut_down = False
         self.stale: list[type] = []
         self.asked: list[type] = []
+        self.needed: list[tuple[JobDemand, ...]] = []
         self.known: tuple[RunStatus, ...] = ()
         self.runs = asyncio.Event()
         self._report: Callable[[BackendReport], None]
@@ -72,6 +74,9 @@ class Puppet:
             raise ValueError("this is no status")
         return self._status()
 
+    async def need(self, demand: Demand) -> None:
+        self.needed.append(tuple(demand))
+
     def _require(self) -> None:
         if not self.is_there:
             raise BackendGoneError("it is away")
@@ -93,7 +98,7 @@ class Puppet:
         self._report(Disconnected("it has left"))
 
     def _status(self) -> BackendStatus:
-        accelerators = tuple(emulated_accelerators(self.emulate))
+        accelerators = tuple(emulated_accelerators(self.emulate)) if self.emulate else ()
         return BackendStatus("puppet", 1, accelerators, self.known)
 
 
@@ -203,6 +208,24 @@ async def has_other_accelerators(stage: Stage) -> None:
     stage.do(stage.work.stop)
 
 
+async def has_no_accelerators_for_a_while(stage: Stage) -> None:
+    """As where nodes are started as they are needed: jobs wait, and what they need is still told."""
+    await stage.until(*BEGUN)
+    stage.backend.emulate = None
+    stage.backend.say_hello()
+    await stage.until(DOUBTFUL, ATTACHED, BEGINNING, ATTACHED)
+    stage.submit_a_job()
+    while stage.backend.needed[-1:] != [(JobDemand(("v100",)),)]:
+        await asyncio.sleep(0.01)
+    assert stage.work.healthy
+    assert StartRun not in stage.backend.asked
+    stage.backend.emulate = "v100=1"
+    stage.backend.say_hello()
+    await _is_started(stage)
+    stage.do(stage.work.close)
+    stage.do(stage.work.stop)
+
+
 async def has_other_accelerators_and_is_gone(stage: Stage) -> None:
     await stage.until(*BEGUN)
     stage.backend.emulate = "k80=2"
@@ -290,6 +313,11 @@ SCRIPTS: list[tuple[Script, bool, tuple[State, ...]]] = [
     (does_not_know_a_run_of_before, True, (*BEGUN, FAILED, BEGINNING, DOUBTFUL, ATTACHED, OVER)),
     (has_other_accelerators, True, (*BEGUN, DOUBTFUL, ATTACHED, BEGINNING, ATTACHED, DOUBTFUL, ATTACHED, OVER)),
     (has_other_accelerators_and_is_gone, True, (*BEGUN, DOUBTFUL, DETACHED, BEGINNING, DETACHED, OVER)),
+    (
+        has_no_accelerators_for_a_while,
+        True,
+        (*BEGUN, *2 * (DOUBTFUL, ATTACHED, BEGINNING, ATTACHED), OVER),
+    ),
     (store_fails_for_a_while, True, (*BEGUN, FAILED, BEGINNING, FAILED, BEGINNING, ATTACHED, OVER)),
     (store_fails_while_the_backend_is_away, True, (*BEGUN, DETACHED, FAILED, OVER)),
     (backend_makes_no_sense, True, (*BEGUN, DOUBTFUL, FAILED, OVER)),

@@ -1,12 +1,10 @@
-"""Numbers, table and page of runs in which a window counts, use is billed and tasks hold shares of workers."""
+"""Numbers and table of runs in which a window counts, use is billed and tasks hold shares of workers."""
 
 from __future__ import annotations
 
 import io
 import json
 from dataclasses import replace
-from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,14 +12,12 @@ from rich.console import Console
 
 from fairway.report.serving.comparison import measures_of
 from fairway.report.serving.metrics import summarize_serving
-from fairway.report.serving.page import serving_page, write_serving_page
-from fairway.report.serving.record import RequestOutcome, ServingRecord, WorkflowFacts
+from fairway.report.serving.record import RequestOutcome, ServingRecord
 from fairway.report.serving.table import serving_table
 from fairway.sim.scenario import ColdStarts
 from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import EsgApps, ServingRun
-from tests.report.serving.test_page import record as whole_run
-from tests.report.training.test_page import HOSTILE, Elements
+from tests.report.serving.test_metrics import record as whole_run
 
 
 def record(scheduler: str = "esg", seed: int = 1, cold: ColdStarts | None = None) -> ServingRecord:
@@ -91,7 +87,6 @@ def test_a_run_of_nothing_has_no_numbers() -> None:
     assert numbers["cost_per_1000_requests"] is None
     assert numbers["latency_seconds"]["p50"] is None
     json.dumps(numbers, allow_nan=False)
-    assert "nothing to compare" in serving_page([made], command="x")
 
 
 def test_the_table_fits_80_columns() -> None:
@@ -115,52 +110,3 @@ def test_columns_are_those_that_any_run_has_numbers_for() -> None:
     both = [measure.title for measure in measures_of([whole, window])]
     assert both.count("in time") == 1
     assert {"mean slow-down", "slices"} <= set(both)
-
-
-def test_the_page_has_every_chart_that_there_is_data_for(tmp_path: Path) -> None:
-    records = [record("esg", cold=ColdStarts(0)), record("front", cold=ColdStarts(0))]
-    write_serving_page(records, tmp_path / "report.html", command="fairway simulate serving")
-    found = Elements((tmp_path / "report.html").read_text())
-    assert {"trade", "latency", "sizes", "cold", "timeline", "numbers"} <= found.ids
-    data = json.loads(found.data)
-    assert {trace["name"] for trace in data["figures"]["trade"]["data"]} == {"esg", "front"}
-    assert "on 16 workers of 16 CPUs and 7 GPU slices" in "".join(found.text)
-    warm = Elements(serving_page([record()], command="x"))
-    assert not {"cold", "cache", "staleness"} & warm.ids
-    assert not {"trade", "sizes"} & Elements(serving_page([whole_run()], command="x")).ids
-
-
-def test_deadlines_are_drawn_beside_latencies() -> None:
-    made = record()
-    data = json.loads(Elements(serving_page([made], command="x")).data)
-    deadlines = [trace["x"][0] for trace in data["figures"]["latency"]["data"] if trace["name"] == "deadline"]
-    assert deadlines == [facts.slo_seconds for facts in made.workflows]
-
-
-def test_tasks_that_run_side_by_side_do_not_cover_each_other() -> None:
-    made = record()
-    data = json.loads(Elements(serving_page([made], command="x")).data)
-    lines = [
-        (y, start, end)
-        for trace in data["details"][0]["timeline"]["data"]
-        if trace["name"] in {facts.name for facts in made.workflows}
-        for y, start, end in zip(trace["y"][0::3], trace["x"][0::3], trace["x"][1::3], strict=True)
-    ]
-    lines.sort()
-    for (row, _, end), (other, start, _) in pairwise(lines):
-        assert row != other or start >= end - 1e-3
-
-
-def test_the_same_runs_give_the_same_page() -> None:
-    first, second = (
-        serving_page([replace(record(), wall_seconds=1.0, decision_seconds=np.zeros(3))], command="x") for _ in range(2)
-    )
-    assert first == second
-
-
-def test_names_from_outside_cannot_break_out() -> None:
-    made = record()
-    facts = WorkflowFacts(HOSTILE, 1.0, 0.5, (HOSTILE,) * 3, (0,))
-    hostile = replace(made, scheduler=HOSTILE, workflows=(facts, *made.workflows[1:]), settings={"x": HOSTILE})
-    html = serving_page([hostile], command=HOSTILE)
-    assert not [tag for tag, attributes in Elements(html).found if tag == "img" or "onerror" in attributes]

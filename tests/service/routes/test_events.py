@@ -93,6 +93,26 @@ def test_a_member_hears_of_the_own_team_only(own: Served, client: httpx.Client) 
         assert {data["team"] for data in heard.of("job")} == {"a"}
 
 
+def test_a_page_is_told_of_leases_and_of_how_the_system_stands(own: Served, client: httpx.Client) -> None:
+    def leases() -> list[str]:
+        runs = [data["runs"][0] for data in heard.of("history")]
+        return [run["jobs"]["id"][job] for run in runs for job in run["leases"]["job"]]
+
+    with listening(client, "/events", params={"pages": "true", "after": int(time.time() * 1e6)}) as heard:
+        until(lambda: heard.of("status"), "for how it stands")
+        client.post("/jobs", json=JOB)
+        heard_of(heard, "job-1", "running")
+        until(lambda: "job-1" in leases(), "for the lease of the job")
+
+
+def test_a_page_of_a_member_is_told_of_no_other_team(own: Served, client: httpx.Client) -> None:
+    headers = {"Authorization": f"Bearer {own.new_token(Role.MEMBER, 'red')}"}
+    client.post("/jobs", json=JOB | {"team": "blue"})
+    with listening(client, "/events", params={"pages": "true", "after": 0}, headers=headers) as heard:
+        until(lambda: heard.of("history"), "for what happened")
+        assert all(not data["runs"][0]["jobs"]["id"] for data in heard.of("history"))
+
+
 def test_who_loses_the_token_hears_no_more(own: Served, client: httpx.Client) -> None:
     made = client.post("/tokens", json={"role": "reader"}).json()
     with own.client_with(made["token"]) as reader, listening(reader, "/events") as heard:

@@ -33,8 +33,10 @@ from tests.store.making import submitted
 def test_a_path_is_a_file_or_a_directory(tmp_path: Path, address: str, file: str) -> None:
     with open_store(address.format(tmp_path)) as store:
         submitted(store)
+        modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in (tmp_path / file).parent.iterdir()}
     assert (tmp_path / file).is_file()
-    assert stat.S_IMODE((tmp_path / file).stat().st_mode) == 0o600
+    assert len(modes) > 1
+    assert set(modes.values()) == {0o600}, "of the database, its log and all that is beside it"
     with open_store(tmp_path / file) as store:
         assert len(store.read(list_jobs).jobs) == 1
 
@@ -113,6 +115,21 @@ def _foreign_sqlite(url: str) -> None:
 def _foreign_postgresql(url: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE films (title TEXT)")
+
+
+def test_what_is_refused_is_not_held_open(tmp_path: Path) -> None:
+    def held() -> set[str]:
+        links = (each.readlink() for each in Path("/proc/self/fd").iterdir() if each.is_symlink())
+        return {str(link) for link in links if str(link).startswith(str(tmp_path))}
+
+    _foreign_sqlite(str(tmp_path / "store"))
+    with pytest.raises(InputError, match="holds tables of another program"):
+        open_store(tmp_path / "store")
+    assert held() == set()
+    (tmp_path / "torn.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
+    with pytest.raises(InputError, match=r"torn\.db"):
+        open_store(tmp_path / "torn.db")
+    assert held() == set()
 
 
 def test_tables_of_another_program_are_left_alone(url: str) -> None:

@@ -71,7 +71,7 @@ def variables_of(given: Sequence[str]) -> dict[str, str]:
 def run_here(job: JobDescription) -> JobDescription:
     """The same job with whole paths: relative ones begin where the command runs, as its user expects."""
     here: dict[str, Any] = {"workdir": _absolute(job.workdir or ".")}
-    if job.checkpoint.directory is not None:
+    if job.checkpoint.directory is not None and not job.checkpoint.at_url:
         here["checkpoint"] = job.checkpoint.model_copy(update={"directory": _absolute(job.checkpoint.directory)})
     return job.model_copy(update=here)
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from fairway.sim.replay import ReplayedDecision, ReplayedEngine
 
 _MOST_ROWS = 40
+SUFFIX = ".fairway"
+"""Of saved runs."""
 
 
 def replay(
@@ -24,8 +26,8 @@ def replay(
         str | None,
         typer.Argument(
             metavar="DIRECTORY|FILE|URL",
-            help="Where the journal is: the directory of [bold]fairway up[/bold], a database file, or "
-            "postgresql://…; FAIRWAY_HOME or ~/.fairway otherwise.",
+            help="Where the journal is: the directory of [bold]fairway up[/bold], a database file, "
+            "postgresql://…, or a saved run; FAIRWAY_HOME or ~/.fairway otherwise.",
             show_default=False,
         ),
     ] = None,
@@ -50,14 +52,20 @@ def replay(
 ) -> None:
     """Decide again what the live system decided, and tell a new engine what the last one was told since its start.
 
-    Exits with 1 if anything comes out differently.
+    Of a saved run, which may be simulated, the decisions that it holds are made again. Exits with 1 if anything comes
+    out differently.
 
     [bold]Examples[/bold]
 
     fairway replay
 
     fairway replay postgresql://fairway@db/fairway --after 12000 --json -
+
+    fairway replay run.fairway
     """
+    if store is not None and store.endswith(SUFFIX) and Path(store).is_file():
+        _tell(store, _of_saved_runs(store, after), None, json_to)
+        return
     address = existing_store(store or os.environ.get("FAIRWAY_HOME") or "~/.fairway")
 
     from fairway.profiles.files import read_table
@@ -69,11 +77,32 @@ def replay(
         shown = opened.address
         decisions = list(replay_decisions(opened, after=after))
         engine = replay_engine(opened, table=table)
+    _tell(shown, decisions, engine, json_to)
+
+
+def _of_saved_runs(path: str, after: int) -> list[ReplayedDecision]:
+    from fairway.dashboard.run_file import read_run
+    from fairway.sim.replay import decide_again
+
+    runs = [run for run in read_run(path)["runs"] if run["kind"] == "training"]
+    tables = [run["decisions"] for run in runs]
+    if not any(table["entry"] for table in tables):
+        raise InputError(f"{path}: no decisions of training jobs in it; simulate training, or export without "
+                         "--no-decisions")  # fmt: skip
+    return [
+        decide_again(number, at, policy, body)
+        for table in tables
+        for number, at, policy, body in zip(*(table[name] for name in ("entry", "time", "policy", "body")), strict=True)
+        if number > after
+    ]
+
+
+def _tell(shown: str, decisions: list[ReplayedDecision], engine: ReplayedEngine | None, json_to: str | None) -> None:
     same = all(decision.same for decision in decisions) and (engine is None or engine.same)
     if json_to is not None:
         write_json(_document(shown, decisions, engine, same), json_to)
     if json_to != STDOUT:
-        _print(decisions, engine)
+        _print(decisions, engine, saved=shown.endswith(SUFFIX))
     if not same:
         raise typer.Exit(1)
 
@@ -101,7 +130,7 @@ def _document(
     }
 
 
-def _print(decisions: list[ReplayedDecision], engine: ReplayedEngine | None) -> None:
+def _print(decisions: list[ReplayedDecision], engine: ReplayedEngine | None, *, saved: bool) -> None:
     from datetime import datetime
 
     from rich.console import Console
@@ -121,14 +150,16 @@ def _print(decisions: list[ReplayedDecision], engine: ReplayedEngine | None) -> 
         table.add_column("")
         for row in rows:
             size = "" if row.difference is None else f"{row.difference:.1e}"
-            at = datetime.fromtimestamp(row.at).strftime("%Y-%m-%d %H:%M:%S")
+            at = f"{row.at:.0f} s" if saved else datetime.fromtimestamp(row.at).strftime("%Y-%m-%d %H:%M:%S")
             verdict = "same" if row.same else row.problem or "different"
             table.add_row(str(row.sequence), at, Text(row.policy), str(row.jobs), size, Text(verdict))
         console.print(table)
     count = f"{len(decisions)} decision{'' if len(decisions) == 1 else 's'} made again"
     console.print(f"{count}: {f'{len(different)} different' if different else 'all the same'}")
-    if engine is None:
+    if engine is None and not saved:
         console.print("no start of an engine in the journal: events are not replayed")
+    elif engine is None:
+        return
     elif engine.same:
         console.print(
             f"{engine.events} events since the start at entry {engine.start}: the same {engine.commands} commands"

@@ -96,9 +96,9 @@ def _rates(found: Sequence[RateRecord]) -> dict[str, list[float]]:
 def _write_page(
     plan: ServingPlan, part: float, found: Sequence[RateRecord], path: str, *, processes: int | None, quiet: bool
 ) -> None:
+    from fairway.cli.simulate.saving import save_runs
+    from fairway.dashboard.of_loads import RateCurve, saved_rates
     from fairway.report.serving.metrics import summarize_serving
-    from fairway.report.serving.rate_page import RateCurve, rate_page
-    from fairway.report.whole_file import write_whole
     from fairway.sim.comparison import compare
 
     highest = max(each.rate or min(each.tried) for each in found)
@@ -112,5 +112,5 @@ def _write_page(
     for number, each in enumerate(found):
         on_grid = dict(zip(shared, hits[number * len(shared) :], strict=False))
         curves.append(RateCurve(each.scheduler, each.seed, each.rate, {**each.tried, **on_grid}))
-    page = rate_page(curves, part, command=plan.experiment.command(), settings=plan.experiment.settings())
-    write_whole(path, page)
+    run = saved_rates(curves, part, settings=plan.experiment.settings())
+    save_runs([run], report=path, command=plan.experiment.command())

@@ -1,13 +1,14 @@
-"""Writes runs to the files that `--save` and `--perfetto` name."""
+"""Writes runs to the files that `--report`, `--save` and `--perfetto` name: the page, its run alone, a timeline."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairway.dashboard.page import page_with
 from fairway.dashboard.perfetto import perfetto_trace
 from fairway.dashboard.run_file import document, save
-from fairway.report.whole_file import write_whole_bytes
+from fairway.report.whole_file import write_whole, write_whole_bytes
 
 SIMULATED = {
     "kind": "simulated",
@@ -18,14 +19,26 @@ SIMULATED = {
 
 def save_runs(
     runs: Sequence[Mapping[str, Any]],
-    saved: str | None,
-    perfetto: str | None,
     *,
+    report: str | None = None,
+    saved: str | None = None,
+    perfetto: str | None = None,
     command: str | None,
-    origin: Mapping[str, str],
+    origin: Mapping[str, str] = SIMULATED,
 ) -> None:
-    """Write all runs to a saved run, and the timeline of the first for Perfetto, where a file is named."""
+    """Write all runs into a page and a saved run, and the timeline of the first for Perfetto, where a file is named."""
+    content = document(runs, command=command, origin=origin)
+    if report is not None:
+        write_whole(report, page_with(content, title=title_of([run["policy"] or run["label"] for run in runs])))
     if saved is not None:
-        save(document(runs, command=command, origin=origin), saved)
+        save(content, saved)
     if perfetto is not None:
         write_whole_bytes(perfetto, perfetto_trace(runs[0]))
+
+
+def title_of(names: Sequence[str]) -> str:
+    """The title of a page about runs of some policies or schedulers."""
+    different = list(dict.fromkeys(names))
+    if len(different) > 3:
+        return f"{len(different)} compared"
+    return f"{different[0]}, {different[1]} and {different[2]}" if len(different) == 3 else " against ".join(different)

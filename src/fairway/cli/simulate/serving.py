@@ -363,16 +363,12 @@ def serving(
         _warn(summaries)
     if json_to is not None:
         write_json({"runs": summaries}, json_to)
-    if report is not None:
-        from fairway.report.serving.page import write_serving_page
-
-        write_serving_page(records, report, command=plan.experiment.command())
-    if save is not None or perfetto is not None:
-        from fairway.cli.simulate.saving import SIMULATED, save_runs
+    if any(file is not None for file in (report, save, perfetto)):
+        from fairway.cli.simulate.saving import save_runs
         from fairway.dashboard.of_serving import saved_serving
 
         runs = [saved_serving(record) for record in records]
-        save_runs(runs, save, perfetto, command=plan.experiment.command(), origin=SIMULATED)
+        save_runs(runs, report=report, saved=save, perfetto=perfetto, command=plan.experiment.command())
     if requests_to is not None:
         from fairway.report.serving.metrics import seed_of
         from fairway.report.tables import stacked, write_table

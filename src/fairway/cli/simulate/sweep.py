@@ -206,23 +206,22 @@ class _bar:  # noqa: N801 - a context manager, used as a function
 def _write_report(asked: Sweep, results: Results, report: str) -> None:
     import json
 
+    from fairway.cli.simulate.saving import save_runs
+    from fairway.dashboard.of_loads import saved_sweep
     from fairway.experiments.analysis import page_curves, who_of
-    from fairway.report.sweep_page import sweep_page
-    from fairway.report.whole_file import write_whole
 
     rows = results.rows
     time = "mean JCT" if asked.is_training else "mean latency"
     about = f"{len(rows)} runs: {len(asked.rates)} loads, {len(asked.seeds)} seeds"
-    page = sweep_page(
+    run = saved_sweep(
         page_curves(rows),
         of=who_of(rows),
         time=time,
         load=asked.load_unit,
         about=about,
-        command=shlex.join(["fairway", *sys.argv[1:]]),
         settings={"fixed": json.loads(asked.fixed), "rates": list(asked.rates), "seeds": list(asked.seeds)},
     )
-    write_whole(report, page)
+    save_runs([run], report=report, command=shlex.join(["fairway", *sys.argv[1:]]))
 
 
 def _print_summary(results: Results) -> None:

@@ -278,16 +278,12 @@ def training(
     summaries = [summarize(record) for record in records]
     if json_to is not None:
         write_json({"runs": summaries}, json_to)
-    if report is not None:
-        from fairway.report.training.page import write_page
-
-        write_page(records, report, command=asked.command())
-    if save is not None or perfetto is not None:
-        from fairway.cli.simulate.saving import SIMULATED, save_runs
+    if any(file is not None for file in (report, save, perfetto)):
+        from fairway.cli.simulate.saving import save_runs
         from fairway.dashboard.of_training import saved_training
 
         runs = [saved_training(record) for record in records]
-        save_runs(runs, save, perfetto, command=asked.command(), origin=SIMULATED)
+        save_runs(runs, report=report, saved=save, perfetto=perfetto, command=asked.command())
     if jobs_to is not None:
         from fairway.report.tables import stacked, write_table
         from fairway.report.training.metrics import seed_of

@@ -24,7 +24,6 @@ from fairway.cluster import Cluster
 from fairway.cluster_file import read_cluster
 from fairway.compat.gavel.policies import compat_policy
 from fairway.errors import InputError
-from fairway.extras import require
 from fairway.jobs import Entity
 from fairway.options import nearest
 from fairway.profiles import catalog
@@ -247,8 +246,6 @@ def check_outputs(
     ):
         if file == STDOUT:
             raise InputError(f"{option}: '-' given, expected the name of a file, as in {like}")
-    if report is not None:
-        require("jinja2", "plotly")
     given = {"--json": json_to, "--report": report, "--save": save, "--perfetto": perfetto}
     for word, table in tables.items():
         option = f"--{word.replace('_', '-')}"

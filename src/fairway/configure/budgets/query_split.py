@@ -36,13 +36,14 @@ def split_slo(workflow: Workflow, times: Sequence[Times], slo: float, rounds: in
         if found is not None:
             # Of times that need as little, the shortest win; what that leaves over belongs to all of them.
             spare = slo / workflow.critical_path(found).seconds
-            return tuple(spare * seconds for seconds in found)
+            return tuple(spare * steps for steps in found)
     single = [min(seconds for _, seconds in each) for each in times]
     longest = workflow.critical_path(single).seconds
     return tuple(slo * seconds / longest if longest else slo for seconds in single)
 
 
-def _split(workflow: Workflow, times: Sequence[Times], slo: float, rounds: int) -> tuple[float, ...] | None:
+def _split(workflow: Workflow, times: Sequence[Times], slo: float, rounds: int) -> tuple[int, ...] | None:
+    """By stage, how many of `_STEPS` equal parts of the time it needs; None where no split is in time."""
     step = slo / _STEPS
     need = [_need(each, step, rounds) for each in times]
     total: list[FloatArray] = [np.empty(0)] * len(workflow)
@@ -55,15 +56,15 @@ def _split(workflow: Workflow, times: Sequence[Times], slo: float, rounds: int) 
         chosen[stage] = both.argmin(axis=1).tolist()
         total[stage] = both.min(axis=1)
     left = [_STEPS] * len(workflow)
-    budgets = [0.0] * len(workflow)
+    needed = [0] * len(workflow)
     for stage in workflow.topological_order:
         if math.isinf(total[stage][left[stage]]):
             return None
         k = chosen[stage][left[stage]]
-        budgets[stage] = k * step
+        needed[stage] = k
         for other in workflow.successors[stage]:
             left[other] = min(left[other], left[stage] - k)
-    return tuple(budgets)
+    return tuple(needed)
 
 
 def _need(times: Times, step: float, rounds: int) -> FloatArray:

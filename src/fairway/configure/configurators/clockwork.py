@@ -61,8 +61,8 @@ class ClockworkQueues:
 
     def decide(self, queue: Queue, capacity: Capacity) -> Decision:  # noqa: ARG002
         """Give up what cannot be in time, or start the largest batch that is."""
-        stage, later = queue.stage, self.later[queue.stage]
-        left = [seconds - later for seconds in queue.deadlines] or [queue.seconds_left - later]
+        stage = queue.stage
+        left = queue.left(self.later[stage])
         single = self.times.seconds_of(stage, 1)
         lost = next((place for place, seconds in enumerate(left) if single <= seconds), len(left))
         if lost:

@@ -207,7 +207,7 @@ def _shared(copies: dict[int, int], needed: dict[int, float], machines: Machines
     )
     held: list[set[int]] = [set() for _ in range(workers)]
     load = [0.0] * workers
-    for part, model in sorted(parts, reverse=True):
+    for part, model in parts:
         fits = [
             worker
             for worker in range(workers)
@@ -236,8 +236,7 @@ class InferLineQueues:
         if not plan.batches.any():  # its model has no room anywhere
             return Drop(queue.length)
         if self.drops:
-            left = [seconds - plan.later for seconds in queue.deadlines] or [queue.seconds_left - plan.later]
-            lost = bisect_left(left, times.seconds_of(stage, 1))
+            lost = bisect_left(queue.left(plan.later), times.seconds_of(stage, 1))
             if lost:
                 return Drop(lost)
         free = np.where((capacity.free_cpu > 0) | (capacity.free_gpu > 0), plan.batches, 0)

@@ -173,7 +173,7 @@ class NexusQueues:
         planned = int(free.max())
         if not planned:
             return Candidates(())
-        left = [seconds - plan.later for seconds in queue.deadlines] or [queue.seconds_left - plan.later]
+        left = queue.left(plan.later)
         for place, seconds in enumerate(left):
             size = min(planned, queue.length - place)
             if self.lazy:

@@ -167,8 +167,7 @@ class FlexQueues:
         plan, stage, times = queue.plan, queue.stage, self.times
         if plan is not None and not plan.batches.any():  # its model has no room beside others anywhere
             return Drop(queue.length)
-        later = 0.0 if plan is None else plan.later
-        left = [seconds - later for seconds in queue.deadlines] or [queue.seconds_left - later]
+        left = queue.left(0.0 if plan is None else plan.later)
         single = times.seconds_of(stage, 1)
         lost = bisect_left(left, single)
         if lost:  # the deadlines of those before it are sooner still

@@ -49,8 +49,10 @@ def all_layouts(device: MigDevice) -> tuple[Layout, ...]:
 
 @cache
 def largest_layouts(device: MigDevice) -> tuple[Layout, ...]:
-    """The layouts to which no instance can be added."""
-    return tuple(layout for layout in all_layouts(device) if not _has_room(device, layout))
+    """The layouts to which no instance can be added: those that are not another one without an instance."""
+    layouts = all_layouts(device)
+    smaller = {tuple(one for one in layout if one != left_out) for layout in layouts for left_out in layout}
+    return tuple(layout for layout in layouts if layout not in smaller)
 
 
 @cache
@@ -89,16 +91,6 @@ def refuse_illegal(device: MigDevice, layout: Sequence[MigInstance]) -> None:
         used += profile.compute
     if used > device.compute:
         raise InputError(f"layout: {used} compute slices needed, but a {device.name} has {device.compute}")
-
-
-def _has_room(device: MigDevice, layout: Layout) -> bool:
-    taken = {place for one in layout for place in _places(device.profile(one.profile), one.start)}
-    left = device.compute - sum(device.profile(one.profile).compute for one in layout)
-    return any(
-        profile.compute <= left and taken.isdisjoint(_places(profile, start))
-        for profile in device.profiles
-        for start in profile.starts
-    )
 
 
 def _places(profile: MigProfile, start: int) -> range:

@@ -9,13 +9,10 @@ save time. A batch between two sizes that have a time takes as long as the large
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from fairway.configure.application import Application
 from fairway.configure.batch_sizes import BatchSize, batch_sizes
-from fairway.configure.budgets.shares import Shares
-from fairway.configure.configuration import Configuration
-from fairway.configure.profile import Profile
+from fairway.configure.budgets.stages import stage_budgets
 from fairway.place.graph import TaskGraph
 from fairway.workflows import Stage
 
@@ -37,7 +34,9 @@ def graph_batches(
     accelerators = sorted({worker.accelerator for worker in workers})
     if all(len(stage.times_on(each)) <= 1 for stage in stages for each in accelerators):
         return None
-    budgets = _budgets(graph, accelerators, slo_seconds)
+    budgets: Sequence[float] = [math.inf] * len(graph)
+    if slo_seconds is not None:
+        budgets = stage_budgets(graph.workflow, slo_seconds, accelerators)
     by_type = {
         accelerator: tuple(
             None if number in alone else _batches(stage, accelerator, budget)
@@ -56,23 +55,3 @@ def _batches(stage: Stage, accelerator: str, budget: float) -> tuple[BatchSize, 
         return None
     sizes = batch_sizes(lambda count: stage.seconds_on(accelerator, count), max(times), budget)
     return sizes if len(sizes) > 1 else None
-
-
-def _budgets(graph: TaskGraph, accelerators: list[str], slo_seconds: float | None) -> list[float]:
-    """By stage, the part of the SLO that it may take."""
-    if slo_seconds is None:
-        return [math.inf] * len(graph)
-    profiles = tuple(_profile(stage, accelerators) for stage in graph.workflow.stages)
-    shares = Shares.of(Application(graph.workflow, profiles, slo_seconds))
-    return [shares.quota(stage, slo_seconds) for stage in range(len(graph))]
-
-
-def _profile(stage: Stage, accelerators: list[str]) -> Profile:
-    """The times of a stage as floor 2 takes them; the number of the accelerator type stands for a size of its own."""
-    return Profile.of(
-        {
-            Configuration(batch, number, 0): seconds
-            for number, accelerator in enumerate(accelerators, 1)
-            for batch, seconds in stage.times_on(accelerator).items()
-        }
-    )

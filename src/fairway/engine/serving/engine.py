@@ -60,6 +60,7 @@ from fairway.engine.serving.messages import (
     StageDone,
     StageMoved,
     StageStuck,
+    TakesUntil,
     TaskDone,
     TimePassed,
     Warm,
@@ -231,6 +232,11 @@ class ServingEngine(Sharing):
                 self._publish()
         return out
 
+    @property
+    def waiting(self) -> int:
+        """How many tasks wait here."""
+        return len(self.queue) if self.desk is None else self.desk.waiting
+
     def _hear_itself(self) -> None:
         """Take in what this engine has to say to itself."""
         while self._to_me:
@@ -370,6 +376,7 @@ _HANDLERS: dict[type, Callable[[ServingEngine, Any], None]] = {
     StageMoved: lambda engine, event: engine.ingress.stage_moved(engine, event),
     StageStuck: lambda engine, event: engine.ingress.stage_stuck(engine, event),
     OutputGone: lambda engine, event: engine.ingress.output_gone(engine, event),
+    TakesUntil: ServingEngine._takes_until,
     TimePassed: ServingEngine._time_passed,
     Pin: ServingEngine._pin,
     Warm: ServingEngine._warm,

@@ -27,6 +27,7 @@ from fairway.engine.serving.messages import (
     UNPLACEABLE,
     Mate,
     Run,
+    TakesUntil,
     TaskDone,
     TimePassed,
 )
@@ -167,7 +168,7 @@ class Station(Residency):
             self._row_changed = True
             self._fail(task, SHED_REASON, SHED, self._work_seconds())
             return False
-        if queue.waiting and (self._urgent is not None or task.facts.batches is not None):
+        if queue.waiting:
             self._gather_mates(task)
         found, models = NO_MODEL, task.models
         if models:
@@ -253,7 +254,7 @@ class Station(Residency):
         self._passed = waiting
         self.load.finish()
         self.load.enqueue(waiting.seconds)
-        if self.queue.waiting and (self._urgent is not None or task.facts.batches is not None):
+        if self.queue.waiting:
             self._gather_mates(task)
         for each in (task, *task.mates):
             each.turn, each.found = now, HIT if task.models else NO_MODEL
@@ -265,7 +266,7 @@ class Station(Residency):
         if task.waits_for:
             self._await_models(task)
             return
-        if self.queue.waiting and (self._urgent is not None or task.facts.batches is not None):
+        if self.queue.waiting:
             self._gather_mates(task)
         self._begin(task)
 
@@ -338,6 +339,13 @@ class Station(Residency):
             self._rest()
         self._row_changed = True
 
+    def _takes_until(self, event: TakesUntil) -> None:
+        """Count as busy until then, so that others are placed elsewhere while a run takes as long as it may."""
+        if self.running is not None and not self._shared:
+            self.load.busy_until = max(self.load.busy_until, event.until)
+            self.due = max(self.due, event.until) if self._watches_time else self.due
+            self._row_changed = True
+
     def _rest(self) -> None:
         """A worker that is slow looks at its load now and then, until that is forgotten; idle copies may have to go."""
         self.due = self.now + _LOOK_SECONDS if self.load.pace.extra > 0 else math.inf
@@ -405,7 +413,7 @@ class Station(Residency):
             return
         task.waits_for.remove(model)
         if not task.waits_for and task is self.running and self._idles:
-            if self.queue.waiting and (self._urgent is not None or task.facts.batches is not None):
+            if self.queue.waiting:
                 self._gather_mates(task)
                 if self._watches_time:
                     self.due = self._overdue()

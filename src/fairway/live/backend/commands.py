@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import ConfigDict, Field
 
+from fairway.jobs.values import is_url
 from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
 
 CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -33,7 +34,8 @@ class JobProgram:
 
     `run` is text for a shell, or a command and its arguments; `setup` runs before it. `steps` are those of the whole
     gang. Asked to stop, a cooperative job has `checkpoint_seconds` to save, and any job `grace_seconds` after SIGTERM.
-    It has a virtual environment with the packages of the file of `requirements`, if there is one.
+    It has a virtual environment with the packages of the file of `requirements`, if there is one, or runs in containers
+    of the `image`, where it sees its own directories and the `mounts`.
     One that is not preemptible is not stopped for the sake of others. It runs as the `user` of that name, or as that
     of the backend. Of what each of its processes prints, the last `log_bytes` are kept, give or take a quarter. All of
     its processes together may use so many `cpus` and `memory_bytes` of their machine, where the backend can see to it.
@@ -54,13 +56,22 @@ class JobProgram:
     user: Annotated[str, Field(min_length=1)] | None = None
     log_bytes: Annotated[int, Field(ge=LEAST_LOG_BYTES)] = LOG_BYTES
     requirements: Annotated[str, Field(min_length=1)] | None = None
+    image: Annotated[str, Field(min_length=1)] | None = None
+    mounts: tuple[str, ...] = ()
     cpus: Positive | None = None
     memory_bytes: Annotated[int, Field(ge=1)] | None = None
 
     @property
+    def checkpoints_at(self) -> str | None:
+        """The URL where its checkpoints are kept, if the directory for them is one."""
+        named = self.checkpoint_directory
+        return named if named is not None and is_url(named) else None
+
+    @property
     def names_files(self) -> bool:
-        """Whether it names directories or programs by their paths, so that checking it has to look at a disk."""
-        named = self.workdir, self.checkpoint_directory, self.setup, self.envs.get("PATH"), self.requirements
+        """Whether it names files, directories or an image, so that checking it has to look at a disk."""
+        path = self.envs.get("PATH")
+        named = self.workdir, self.checkpoint_directory, self.setup, path, self.requirements, self.image
         command = self.run if isinstance(self.run, str) else self.run[0]
         return named != (None,) * len(named) or "/" in command
 

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from fairway.live.backend.answers import CommandAnswer
 from fairway.live.backend.commands import JobProgram, RunCommand
+from fairway.live.backend.demand import Demand
 from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.reports import BackendReport
 from fairway.live.backend.status import BackendStatus
@@ -38,6 +39,12 @@ class Backend(Protocol):
     async def status(self) -> BackendStatus:
         """All that the backend knows now; raises `BackendGoneError` or `SupersededError`."""
         ...
+
+    async def need(self, demand: Demand) -> None:
+        """Hear what the jobs that run or wait ask for, about once a second; returns soon.
+
+        A backend whose machines are always the same does nothing.
+        """
 
     def check(self, program: JobProgram) -> None:
         """Refuse a program that could run on none of the machines, by an `InputError` that says why.

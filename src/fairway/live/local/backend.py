@@ -12,6 +12,7 @@ from fairway.errors import FairwayError
 from fairway.live.backend.accelerators import emulated_accelerators
 from fairway.live.backend.answers import BackendGoneError, CommandAnswer, RefusedError, SupersededError
 from fairway.live.backend.commands import JobProgram, RunCommand
+from fairway.live.backend.demand import Demand
 from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.registry import MakeBackend
 from fairway.live.backend.reports import BackendReport, Connected, Disconnected, Superseded
@@ -87,6 +88,9 @@ class LocalBackend:
             return await self._present().status()
         except (AgentGoneError, RefusedError) as error:
             raise _translated(error) from None
+
+    async def need(self, demand: Demand) -> None:
+        """Nothing: this machine is what it is."""
 
     def check(self, program: JobProgram) -> None:
         """Refuse directories and commands that this machine does not have."""

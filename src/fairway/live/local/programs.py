@@ -17,6 +17,7 @@ from threading import get_ident
 from fairway.errors import InputError
 from fairway.live.backend.commands import JobProgram
 from fairway.live.local.environment_build import uv_program
+from fairway.live.local.images import refuse_container
 
 _FIRST_WORD = re.compile(
     r"(?:\s|#[^\n]*\n)*"  # nothing, and comments
@@ -53,15 +54,21 @@ def refuse_what_cannot_run(program: JobProgram) -> None:
             "environment.uv: given, but the program 'uv' is not on this machine; install it, as by 'pip install uv', "
             "or install what the job needs by 'setup'"
         )
+    if program.image is not None:
+        refuse_container(program)
     if program.user is not None:
         return
     if program.requirements is not None:
         _require_file("environment.uv", Path(program.workdir or "/") / program.requirements)
     if program.workdir is not None:
         _require_directory(Path(program.workdir))
-    if program.checkpoint_directory is not None:
+    if program.checkpoints_at is not None:
+        _require_store(program.checkpoints_at)
+    elif program.checkpoint_directory is not None:
         _require_writable(Path(program.checkpoint_directory))
-    if program.requirements is not None:
+    for directory in program.mounts:
+        _require_directory(Path(directory), "environment.mounts")
+    if program.requirements is not None or program.image is not None:
         return  # it may bring the command
     if program.setup is not None:
         _require_command("setup", program.setup, program)  # what it installs, `run` may need
@@ -75,17 +82,17 @@ def _refuse_too_long(where: str, text: str) -> None:
         raise InputError(f"{where}: {size} bytes given, at most {_LONGEST_WORD} can be passed on; put it into a file")
 
 
-def _require_directory(path: Path) -> None:
+def _require_directory(path: Path, where: str = "workdir") -> None:
     if not path.is_absolute():
-        raise InputError(f"workdir: '{path}' given, expected the whole path of a directory, as in '/home/me/vision'")
+        raise InputError(f"{where}: '{path}' given, expected the whole path of a directory, as in '/home/me/vision'")
     try:
         found = path.is_dir()
     except (OSError, ValueError):
         found = False
     if not found:
-        raise InputError(f"workdir: '{path}' is not a directory of this machine; make it, or give another")
+        raise InputError(f"{where}: '{path}' is not a directory of this machine; make it, or give another")
     if not os.access(path, os.R_OK | os.X_OK):
-        raise InputError(f"workdir: no permission to enter '{path}'; change that, or give another")
+        raise InputError(f"{where}: no permission to enter '{path}'; change that, or give another")
 
 
 def _require_file(where: str, path: Path) -> None:
@@ -110,6 +117,24 @@ def _require_writable(path: Path) -> None:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise InputError(f"{where}: '{path}' cannot be written ({why}); give a directory that can") from None
+
+
+def _require_store(url: str) -> None:
+    """Refuse a URL that no library here knows; whether it can be reached shows only with what the job has."""
+    try:
+        import fsspec  # noqa: PLC0415 - an extra, which only such jobs need
+    except ModuleNotFoundError:
+        raise InputError(
+            f"checkpoint.directory: '{url}' given, which needs fsspec; install Fairway with its extra 'fsspec' on "
+            "every machine, or give a directory"
+        ) from None
+    kind = url.partition("://")[0]
+    if kind == "memory":
+        raise InputError(f"checkpoint.directory: '{url}' given, which is gone with each process; give another")
+    try:
+        fsspec.get_filesystem_class(kind)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"checkpoint.directory: '{url}' given, but {error}") from None
 
 
 def _require_command(where: str, command: str | tuple[str, ...], program: JobProgram) -> None:

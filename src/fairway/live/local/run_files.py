@@ -31,8 +31,10 @@ class RunOrder:
 
     Of each log, the last `log_bytes` are kept. `groups` are the control groups that all its processes are put into,
     `user` is as whom they run (`JobUser`). Together they may use so many `cpus` and `memory_bytes`.
-    They have a virtual environment with `requirements`, which is among the `environments`. Where the ranks of the gang
-    are on several nodes, one keeper has their `agreement`: its address, port and secret.
+    They have a virtual environment with `requirements`, which is among the `environments`, or run in a `container`, in
+    which they find their `environment` and no other. Where the ranks of the gang are on several nodes, one keeper has
+    their `agreement`: its address, port and secret. Checkpoints are brought from, and sent to, the URL
+    `checkpoints_at`, if there is one.
     """
 
     job: str
@@ -54,6 +56,8 @@ class RunOrder:
     cpus: float | None = None
     memory_bytes: int | None = None
     agreement: dict[str, Any] | None = None
+    checkpoints_at: str | None = None
+    container: dict[str, Any] | None = None
 
     @property
     def numbers(self) -> list[int]:

@@ -27,12 +27,8 @@ from fairway.back_off import BackOff
 from fairway.errors import InputError
 from fairway.extras import require
 from fairway.live.backend.answers import BackendGoneError, CommandAnswer, SupersededError
-from fairway.live.backend.commands import (
-    JobProgram,
-    RetireJob,
-    RunCommand,
-    StartRun,
-)
+from fairway.live.backend.commands import JobProgram, RetireJob, RunCommand, StartRun
+from fairway.live.backend.demand import Demand
 from fairway.live.backend.logs import LogBlock
 from fairway.live.backend.registry import MakeBackend
 from fairway.live.backend.reports import (
@@ -47,6 +43,7 @@ from fairway.live.backend.status import BackendStatus
 from fairway.live.durable_file import read_json, write_json
 from fairway.live.local.backend import LocalBackend
 from fairway.live.ray.bridge_client import BridgeGoneError, BridgeProcess, NodeAccess, NodesThere, NodeThere
+from fairway.live.ray.demand_teller import DemandTeller
 from fairway.live.ray.dispatch import Dispatch
 from fairway.live.ray.log_parts import LogParts
 from fairway.live.ray.node_link import NodeLink
@@ -94,6 +91,7 @@ class RayBackend:
         )
         self._links = self._dispatch.links
         self._packages = WorkPackages(directory / "packages")
+        self._demand = DemandTeller(directory / "asked-for-nodes", self._asked)
         self._problems: dict[str, str] = {}
         self._bridge: BridgeProcess | None = None
         self._report: Callable[[BackendReport], None] | None = None
@@ -131,6 +129,7 @@ class RayBackend:
                 await asyncio.sleep(_BACK_OFF.seconds(failures))
                 continue
             failures, self._bridge = 0, bridge
+            self._demand.forget()
             try:
                 await self._follow(bridge)
             finally:
@@ -318,6 +317,11 @@ class RayBackend:
             with suppress(BridgeGoneError):
                 await self._asked("drop-package", node=name, job=job)
 
+    async def need(self, demand: Demand) -> None:
+        """Let Ray's autoscaler know; it is not waited for."""
+        if self._connected and self._superseded is None and not self._closed:
+            self._do(self._demand.hear(demand))
+
     # Looking
 
     async def status(self) -> BackendStatus:
@@ -399,6 +403,7 @@ class RayBackend:
         backends = [link.backend for link in self._links.values() if link.backend is not None]
         await asyncio.gather(*(backend.shut_down() for backend in backends), return_exceptions=True)
         if bridge is not None:
+            await self._demand.hear(())
             with suppress(BridgeGoneError):
                 await bridge.ask("end")
             await bridge.stop()

@@ -34,7 +34,9 @@ from ray.util import list_named_actors
 from fairway.errors import FairwayError, InputError
 from fairway.live.backend.codec import read_as
 from fairway.live.backend.commands import JobProgram
+from fairway.live.backend.demand import JobDemand
 from fairway.live.local.agent.frames import encoded, listening_socket, read_message
+from fairway.live.ray.autoscaling import NOTHING_SEEN, ask_ray_for, bundles_of
 from fairway.live.ray.node_agent import NodeAgent
 from fairway.live.ray_cluster.client import connect
 from fairway.live.ray_cluster.draining import draining_nodes, notice_of
@@ -46,6 +48,7 @@ _CALL_SECONDS, _UNPACK_SECONDS = 30.0, 300.0
 _PART_BYTES = 8 * 2**20
 _PREFIX = "fairway-agent-"
 _PROGRAM = TypeAdapter(JobProgram)
+_DEMAND: TypeAdapter[tuple[JobDemand, ...]] = TypeAdapter(tuple[JobDemand, ...])
 _LOG = logging.getLogger(__name__)
 
 
@@ -80,6 +83,7 @@ class Bridge:
         self._nodes: dict[str, _Node] = {}
         self._names: dict[str, str] = {}
         self._problems: dict[str, str] = {}
+        self._types = NOTHING_SEEN
         self._coming: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Condition()
         self._settled = False
@@ -125,6 +129,7 @@ class Bridge:
 
     async def _look(self, nodes: list[RayNode], draining: Mapping[str, float]) -> None:
         there = {node.id: node for node in nodes}
+        self._types = self._types.with_nodes(nodes)
         noticed = False
         for identity, one in self._nodes.items():
             why = notice_of(draining[identity]) if identity in draining else None
@@ -318,6 +323,12 @@ class Bridge:
             if answer is None or isinstance(answer, str)
         }
 
+    async def _need(self, demand: list[dict[str, Any]]) -> None:
+        """Ask Ray's autoscaler for the nodes that the queue needs."""
+        read: tuple[JobDemand, ...] = read_as(_DEMAND, demand, "demand")
+        bundles = bundles_of(read, self._types)
+        await asyncio.wait_for(asyncio.to_thread(ask_ray_for, bundles), _CALL_SECONDS)
+
     async def _end(self) -> None:
         """End every actor, and then this process."""
         self._settled = False  # nothing more is told
@@ -344,6 +355,7 @@ _QUESTIONS: dict[str, Callable[..., Awaitable[Any]]] = {
     "wait": Bridge._wait,
     "log": Bridge._log,
     "check": Bridge._check,
+    "need": Bridge._need,
     "end": Bridge._end,
 }
 

@@ -20,7 +20,9 @@ COUNT_LABEL = "fairway.io/accelerators"
 NAME_LABEL = "fairway.io/node"
 NODE_ID_LABEL = "ray.io/node-id"
 
-_UNNAMED_TYPE = "gpu"
+UNNAMED_TYPE = "gpu"
+"""The type of GPUs whose node does not say what they are."""
+
 _MOST = 10_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -29,7 +31,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 class RayNode:
     """One node that lives, as Ray lists it. `wanted_name` is what its label or its address says; it may be taken.
 
-    `problem` says what is wrong with its labels, so that nothing can run there.
+    `label` is the type as the node spells it, `gpus` how many of its accelerators Ray counts as its resource. `problem`
+    says what is wrong with its labels, so that nothing can run there.
     """
 
     id: str
@@ -39,6 +42,8 @@ class RayNode:
     count: int
     declared: bool
     problem: str | None = None
+    label: str | None = None
+    gpus: int = 0
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> RayNode:
@@ -62,13 +67,13 @@ class RayNode:
         if not _NAME.fullmatch(name):
             name = re.sub(r"[^A-Za-z0-9._-]", "-", name).strip("-.") or identity[:8]
         return cls(identity, address, name, None if kind is None else kind.lower(), 0 if problem else count,
-                   told is not None, problem)  # fmt: skip
+                   told is not None, problem, kind, gpus)  # fmt: skip
 
     def emulated(self, found: int) -> str | None:
         """What an agent there is told to emulate, where NVIDIA's library finds so many GPUs; None for real ones."""
         if found and not self.declared:
             return None
-        return f"{self.type or _UNNAMED_TYPE}={self.count}"
+        return f"{self.type or UNNAMED_TYPE}={self.count}"
 
 
 def living(rows: Iterable[Mapping[str, Any]]) -> list[RayNode]:

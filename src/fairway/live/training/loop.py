@@ -211,7 +211,8 @@ class Work:
         if status is None:
             self._detach()
         self._status = self._completed(status) if status is not None else self._status
-        session = Session(self._around, self.accelerators, self._status.last_lease, self._status.machines)
+        last_lease, machines = self._status.last_lease, self._status.machines
+        session = Session(self._around, self.accelerators, last_lease, machines, goes_on=self.begun)
         if status is not None:
             session.reconcile(status)
         if closing:
@@ -265,6 +266,7 @@ class Work:
             if not self._around.store.short_of_room:  # what is left is for cancels
                 session.scheduler.flush_progress()
             session.look_for_cancels()
+            await self._backend.need(session.scheduler.demand())
         if now - self._trimmed >= _TRIM_SECONDS:
             self._trimmed = now
             session.trim()

@@ -23,6 +23,7 @@ from typing import Concatenate, ParamSpec
 import numpy as np
 from sqlalchemy import Connection
 
+from fairway.allocate.decision_document import decision_document
 from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import (
     CheckpointKept,
@@ -40,6 +41,7 @@ from fairway.engine.training.reasons import Room, blocked
 from fairway.engine.training.reasons import reasons as waiting_reasons
 from fairway.jobs import Entity
 from fairway.live.backend.commands import RetireJob, RunCommand
+from fairway.live.backend.demand import JobDemand
 from fairway.live.backend.logs import LOG_BYTES
 from fairway.live.training import ledger, measurements
 from fairway.live.training.admission.gate import Gate
@@ -49,11 +51,11 @@ from fairway.live.training.beliefs import Beliefs
 from fairway.live.training.clock import Clock
 from fairway.live.training.commands import ask_to_end, follow, take_back
 from fairway.live.training.decision.suspects import Suspects
+from fairway.live.training.demand import demand_of
 from fairway.live.training.leases import Leases, LiveJob
 from fairway.live.training.standing import standing_document
 from fairway.live.training.statistics import Statistics
 from fairway.profiles.tables import ThroughputTable
-from fairway.store.decisions import decision_document
 from fairway.store.job_changes import explain_jobs
 from fairway.store.journal import Step, record_decision, record_steps
 from fairway.store.records import Reason, Worker
@@ -217,6 +219,12 @@ class LiveScheduler:
             self._refused.clear()
         self.take_in(*events)
         self._explain_all()
+
+    def demand(self) -> tuple[JobDemand, ...]:
+        """What the jobs that run or wait ask of the machines; nothing any more while all is to stop."""
+        if self.closing:
+            return ()
+        return demand_of(self.engine, {name: event.job for name, event in self._refused.items()})
 
     def _drained(self) -> dict[str, int]:
         """How many workers of each type are drained."""

@@ -88,12 +88,17 @@ class Session:
         accelerators: Sequence[Accelerator],
         last_lease: int = 0,
         machines: Sequence[MachineSize] = (),
+        *,
+        goes_on: bool = False,
     ) -> None:
-        """Begin, with these accelerators at the backend and no lease numbered below what it has seen."""
+        """Begin, with these accelerators at the backend and no lease numbered below what it has seen.
+
+        If it `goes_on` after another, there may be no accelerator left: those of before are lost, and may come back.
+        """
         self._around = around
         settings, store, clock = around.settings, around.store, around.clock
         devices = devices_of(accelerators)
-        if not devices:
+        if not devices and not goes_on:
             raise InputError(
                 "no accelerator found on this machine; declare emulated ones, as in '--emulate v100=2,k80=1', "
                 "or install the extra 'fairway[nvidia]'"

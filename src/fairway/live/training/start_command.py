@@ -24,6 +24,8 @@ def program_of(spec: JobDescription, *, user: str | None = None, log_bytes: int 
         user=user,
         log_bytes=log_bytes,
         requirements=None if spec.environment is None else spec.environment.uv,
+        image=None if spec.environment is None else spec.environment.image,
+        mounts=() if spec.environment is None else spec.environment.mounts,
         cpus=spec.resources.cpus,
         memory_bytes=spec.resources.memory,
     )

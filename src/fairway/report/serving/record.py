@@ -34,7 +34,7 @@ class WorkflowFacts:
     """A workflow as the numbers know it: no request can be done sooner than its lower bound, and should be by its SLO.
 
     Both are in seconds; `stages` are the names of its stages, `entries` those that take the request itself, `edges` the
-    pairs of stages of which the second takes what the first gives.
+    pairs of stages of which the second takes what the first gives. `budgets` is what each stage may take of the SLO.
     """
 
     name: str
@@ -43,6 +43,7 @@ class WorkflowFacts:
     stages: tuple[str, ...]
     entries: tuple[int, ...] = ()
     edges: tuple[tuple[int, int], ...] = ()
+    budgets: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

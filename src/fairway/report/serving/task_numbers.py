@@ -11,7 +11,6 @@ from typing import TypedDict
 
 import numpy as np
 
-from fairway.report.intervals import held_between
 from fairway.report.serving.record import KINDS, BoolArray, FloatArray, IntArray, ServingRecord
 
 
@@ -121,3 +120,17 @@ def _takes_requests(record: ServingRecord) -> BoolArray:
 
 def _mean(values: IntArray, among: BoolArray) -> float | None:
     return float(values[among].mean()) if among.any() else None
+
+
+def held_between(start: FloatArray, end: FloatArray, amount: FloatArray, edges: FloatArray) -> FloatArray:
+    """The integral over each interval of the sum of the amounts that hold from `start[k]` to `end[k]`."""
+
+    def until(since: FloatArray) -> FloatArray:
+        """The integral up to each edge of amounts that hold from `since` on for ever."""
+        order = np.argsort(since, kind="stable")
+        sums = np.concatenate([[0.0], np.cumsum(amount[order])])
+        moments = np.concatenate([[0.0], np.cumsum((amount * since)[order])])
+        before = np.searchsorted(since[order], edges)
+        return np.asarray(edges * sums[before] - moments[before], dtype=np.float64)
+
+    return np.diff(until(start) - until(end))

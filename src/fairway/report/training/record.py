@@ -128,7 +128,10 @@ class Timeline:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRecord:
-    """A whole run. `settings` are what is needed to repeat it, by the names of the command's options."""
+    """A whole run. `settings` are what is needed to repeat it, by the names of the command's options.
+
+    `decisions` are those of its `solves` that were kept: the number of each, its time, and all of it as a JSON object.
+    """
 
     policy: str
     cluster: Cluster
@@ -144,3 +147,4 @@ class TrainingRecord:
     wall_seconds: float
     skipped_rows: int = 0
     unreadable_rows: int = 0
+    decisions: tuple[tuple[int, float, Mapping[str, Any]], ...] = ()

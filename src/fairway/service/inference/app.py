@@ -3,6 +3,7 @@
     POST /workflows/read-document        the inputs as JSON, or the one input that is bytes as the body
     GET  /workflows                      what can be asked for
     GET  /status, /metrics
+    GET  /history                        its newest requests, as a saved run
     GET  /                               the dashboard, which logs in at POST /session
 
 The request is held here until its answer: should the worker that took it die, another one is asked. A client that goes
@@ -19,12 +20,14 @@ from typing import Any, Protocol
 from fastapi import FastAPI, Request
 from starlette.responses import Response, StreamingResponse
 
+from fairway.configure.budgets.stages import stage_budgets
 from fairway.live.serving.clients.async_client import AsyncServingClient
 from fairway.live.serving.clients.client_protocol import NoWorkerAnswersError, RequestFailedError
 from fairway.live.serving.supervise.settings import ServingSettings
-from fairway.live.serving.supervise.supervisor import tallies
+from fairway.live.serving.supervise.supervisor import recent, tallies
 from fairway.service.http.problems import ProblemError, handle_problems
 from fairway.service.inference.dashboard import dashboard_routes
+from fairway.service.inference.history import served_history
 from fairway.service.inference.metrics import exposition
 from fairway.service.inference.payload import json_of, response_of
 from fairway.service.inference.request import header_parameters, request_of
@@ -34,7 +37,7 @@ _STATUS = {
     "failed": 500, "late": 504, "impossible": 422, "hopeless": 503, "shed": 503, "busy": 429, "unplaceable": 503,
 }  # fmt: skip
 _LINES = "application/x-ndjson"
-_FACTS = ("open", "waiting", "resident", "hits", "misses", "loads", "evictions", "replied")
+_FACTS = ("open", "waiting", "resident", "hits", "misses", "loads", "evictions", "replied", "in_time", "late")
 _PLANNER_FACTS = ("open", "waiting", "replied")
 
 _Heard = AsyncGenerator[tuple[str, Any], None]
@@ -103,6 +106,7 @@ def create_inference_app(supervisor: Served, *, token: str | None = None) -> Fas
                     "name": one.name,
                     "inputs": list(one.inputs),
                     "slo_seconds": one.slo_seconds,
+                    "budgets": None if one.slo_seconds is None else stage_budgets(one.workflow, one.slo_seconds),
                     "streaming": one.streaming,
                     "stages": [stage.name for stage in one.workflow.stages],
                     "edges": [
@@ -130,6 +134,15 @@ def create_inference_app(supervisor: Served, *, token: str | None = None) -> Fas
             ],
             "planner": None if settings.planner is None else _facts(counted.get(settings.planner), _PLANNER_FACTS),
         }
+
+    @app.get("/history")
+    async def history() -> dict[str, Any]:
+        """The newest requests with the stages that ran for them, and models that came and went, as a saved run."""
+
+        def gathered() -> dict[str, Any]:
+            return served_history(application, settings, recent(settings), tallies(settings))
+
+        return await asyncio.to_thread(gathered)
 
     @app.get("/metrics", response_model=None)
     async def metrics() -> Response:

@@ -23,7 +23,7 @@ def dashboard_routes(token: str | None) -> APIRouter:
     @router.get("/docs")
     async def get_page() -> Response:
         """The page."""
-        return page_response("serve")
+        return page_response("serve", needs_token=token is not None)
 
     @router.get("/dashboard/{name}")
     async def get_asset(name: str) -> Response:

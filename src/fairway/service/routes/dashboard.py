@@ -123,9 +123,10 @@ async def get_asset(name: Annotated[str, Path(max_length=64)]) -> Response:
     return asset_response(name)
 
 
-def page_response(kind: str) -> Response:
+def page_response(kind: str, *, needs_token: bool = True) -> Response:
     """The page of a server, under a policy by which it can load nothing but its own files."""
-    return Response(served_page(kind), media_type="text/html", headers={"Content-Security-Policy": SERVED_POLICY})
+    page = served_page(kind, needs_token=needs_token)
+    return Response(page, media_type="text/html", headers={"Content-Security-Policy": SERVED_POLICY})
 
 
 def asset_response(name: str) -> Response:

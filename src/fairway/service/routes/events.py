@@ -14,8 +14,9 @@ from starlette.types import Receive, Scope, Send
 from fairway.service.authentication import Caller, require_visible, team_of
 from fairway.service.context import Service, ServiceOf
 from fairway.service.http.openapi import problems_for
+from fairway.service.routes.history import STEP_SECONDS, history_text
 from fairway.service.routes.jobs import JobId
-from fairway.service.watch import Listener, Watch
+from fairway.service.watch import Listener, Watch, event_text
 from fairway.store.job_changes import job_named
 from fairway.store.records import JobRecord
 from fairway.store.tokens import Token
@@ -33,7 +34,7 @@ _STREAM = {
                 "type": "object",
                 "properties": {
                     "id": {"type": "string", "description": "Grows from event to event."},
-                    "event": {"enum": ["job", "progress", "closing", "dropped", "revoked"]},
+                    "event": {"enum": ["job", "progress", "status", "history", "closing", "dropped", "revoked"]},
                     "data": {"type": "string", "contentMediaType": "application/json"},
                 },
                 "required": ["event", "data"],
@@ -51,6 +52,10 @@ class EventsQuery(BaseModel):
     job: str | None = Field(default=None, max_length=128, description="Only this job.")
     after: int | None = Field(
         default=None, ge=0, le=_LARGEST, description="The id of the last event seen: first comes what changed since."
+    )
+    pages: bool = Field(
+        default=False,
+        description="Also `status` and `history` every few seconds, where they changed; `after` is then about history.",
     )
 
 
@@ -88,6 +93,9 @@ async def get_events(
     Several changes within a quarter of a second may come as one. The last event before the service ends a stream is
     `closing`, `dropped` (you were too slow) or `revoked` (your token was).
     """
+    if query.pages:
+        listener = Listener(token, team_of(token), query.job, pages=True)
+        return await _stream(service, listener, None, query.after)
     after = query.after
     if after is None and last_event_id is not None and last_event_id.isascii() and last_event_id.isdecimal():
         after = int(last_event_id)
@@ -120,13 +128,18 @@ async def visible_job(service: Service, token: Token, job: str) -> JobRecord:
     return await service.run(lambda: service.store.read(found))
 
 
-async def _stream(service: Service, listener: Listener, after: int | None) -> Response:
+async def _stream(service: Service, listener: Listener, after: int | None, history: int | None = None) -> Response:
     await service.watch.add(listener)
-    return ListenedStream(_events(service.watch, listener, after), listener, service.watch, "text/event-stream")
+    first = b""
+    if history is not None:  # what changed until the listener was there; the rest it is told
+        since = history / 1e6 // STEP_SECONDS * STEP_SECONDS
+        text = await service.run_slowly(lambda: history_text(service, listener.team, since))
+        first = event_text("history", text.decode())
+    return ListenedStream(_events(service.watch, listener, after, first), listener, service.watch, "text/event-stream")
 
 
-async def _events(watch: Watch, listener: Listener, after: int | None) -> AsyncIterator[bytes]:
-    yield b": fairway\n\n"
+async def _events(watch: Watch, listener: Listener, after: int | None, first: bytes = b"") -> AsyncIterator[bytes]:
+    yield b": fairway\n\n" + first
     if after is not None:
         async for event in watch.replay(after, listener.team):
             yield event

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -11,16 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from fairway.dashboard.of_store import saved_store
-from fairway.dashboard.run_file import document
 from fairway.service.authentication import Caller, team_of
-from fairway.service.context import ServiceOf
+from fairway.service.context import Service, ServiceOf
 from fairway.service.http.openapi import problems_for
+from fairway.service.page_news import run_text
+from fairway.service.scheduler_view import SchedulerView
 
 router = APIRouter(tags=["history"])
 
 _LAST = 1e12
 _WORTH_PACKING = 64 * 1024
-_STEP_SECONDS = 5.0
+STEP_SECONDS = 5.0
 """Pages ask for what changed since moments of their own; rounded down, many of them ask the same."""
 
 
@@ -53,19 +53,27 @@ async def get_history(
     A member sees the jobs of its team; leases of others have no job there. Decisions are in the journal.
     """
     team = team_of(token)
-    since = None if query.since is None else query.since // _STEP_SECONDS * _STEP_SECONDS
+    since = None if query.since is None else query.since // STEP_SECONDS * STEP_SECONDS
 
     def answered() -> Response:
-        text = service.history.text((team, since), lambda: written(team, since))
-        headers = {}
+        text, headers = history_text(service, team, since), {}
         if len(text) > _WORTH_PACKING and "gzip" in request.headers.get("accept-encoding", ""):
-            text, headers = gzip.compress(text, compresslevel=1, mtime=0), {"Content-Encoding": "gzip"}
+            plain = text
+            text = service.answers.text((team, since, "gzip"), lambda: gzip.compress(plain, compresslevel=1, mtime=0))
+            headers = {"Content-Encoding": "gzip"}
         return Response(text, media_type="application/json", headers=headers)
 
-    def written(team: str | None, since: float | None) -> bytes:
-        run = service.store.read(saved_store, team=team, since=since, decisions=False)
-        run["time_scale"] = service.scheduler.settings.time_scale
-        run["prices"] = dict(service.scheduler.cluster.prices)
-        return json.dumps(document([run]), allow_nan=False, separators=(",", ":")).encode()
-
     return await service.run_slowly(answered)
+
+
+def history_text(service: Service, team: str | None, since: float | None) -> bytes:
+    """The history as a team may see it, as the text of a saved run: made once for all that ask at the same time."""
+    return service.answers.text((team, since), lambda: run_text(history_run(service.scheduler, team, since)).encode())
+
+
+def history_run(scheduler: SchedulerView, team: str | None, since: float | None) -> dict[str, Any]:
+    """The run of a scheduler as a team may see it, or what of it changed since a moment."""
+    run = scheduler.store.read(saved_store, team=team, since=since, decisions=False)
+    run["time_scale"] = scheduler.settings.time_scale
+    run["prices"] = dict(scheduler.cluster.prices)
+    return run

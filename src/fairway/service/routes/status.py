@@ -10,7 +10,8 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from fairway.service.authentication import Caller
-from fairway.service.context import Service, ServiceOf, json_answer
+from fairway.service.context import ServiceOf, json_answer
+from fairway.service.scheduler_view import SchedulerView
 from fairway.service.worker_state import state_of
 from fairway.store.leases import open_leases
 from fairway.store.queries import count_jobs
@@ -56,11 +57,12 @@ class StatusForm(BaseModel):
 @router.get("/status", summary="See how the system stands", responses={200: {"model": StatusForm}})
 async def get_status(service: ServiceOf, _: Caller) -> Response:
     """The policy, the round, and counts of jobs and workers."""
-    return await service.run(lambda: json_answer(_status(service)))
+    return await service.run(lambda: json_answer(status_of(service.scheduler)))
 
 
-def _status(service: Service) -> StatusForm:
-    scheduler, settings = service.scheduler, service.scheduler.settings
+def status_of(scheduler: SchedulerView) -> StatusForm:
+    """How a scheduler's system stands."""
+    settings = scheduler.settings
     statistics = scheduler.statistics()
 
     def all_three(connection: Connection) -> tuple[dict[str, int], list[Worker], list[LeaseRecord]]:
@@ -70,7 +72,7 @@ def _status(service: Service) -> StatusForm:
         by_name = {state.value: count for state, count in counts.items()}
         return by_name, all_workers(connection), open_leases(connection)
 
-    jobs, workers, leases = service.store.read(all_three)
+    jobs, workers, leases = scheduler.store.read(all_three)
     ends = statistics.round_ends_at
     return StatusForm(
         version=version("fairway"),
@@ -86,7 +88,7 @@ def _status(service: Service) -> StatusForm:
         healthy=scheduler.healthy,
         trouble=scheduler.trouble,
         started_at=statistics.started_at,
-        store=service.store.address,
+        store=scheduler.store.address,
     )
 
 

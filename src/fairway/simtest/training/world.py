@@ -132,6 +132,7 @@ class World:
                 (fault_points, "on_reached", self._reached),
                 (durable_file, "_sync", self.agent_disk.sync),
                 (outcomes, "boot", lambda: self.keepers.boot),
+                (run_table, "boot", lambda: self.keepers.boot),
                 (preparation, "_free_port", lambda: 29500),
                 (run_table, "Disposal", InlineDisposal),
                 (sqlite, "create_engine", sharing_engine),

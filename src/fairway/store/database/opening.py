@@ -48,14 +48,12 @@ def open_store(url: str | PathLike[str], *, writer: MakeWriter = GroupWriter) ->
         if not current:
             with writing.begin() as connection:
                 migrations.prepare(connection)
-    except InputError as error:
+    except BaseException as error:
         store.close()
-        raise InputError(f"store {shown}: {error}") from None
-    except SQLAlchemyError as error:
-        store.close()
-        raise InputError(f"store {shown}: cannot be opened: {said(error)}; {remedy}") from None
-    except BaseException:
-        store.close()
+        if isinstance(error, InputError):
+            raise InputError(f"store {shown}: {error}") from None
+        if isinstance(error, SQLAlchemyError):
+            raise InputError(f"store {shown}: cannot be opened: {said(error)}; {remedy}") from None
         raise
     return store
 

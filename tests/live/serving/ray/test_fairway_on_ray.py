@@ -7,13 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.live.serving.ray.cluster import RayCluster
+from benchmarks._ray_cluster import NumberedCluster
 from tests.live.serving.ray.test_serve_on_ray import Service
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with RayCluster(2) as cluster:
+    with NumberedCluster(2) as cluster:
         made = Service(cluster, tmp_path_factory.mktemp("served"), "--scheduler", "fairway", "--slo", "20s")
         yield made
         made.close()

@@ -25,11 +25,11 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks._ray_cluster import NumberedCluster, free_port, host_of
 from fairway.cli.main import app
 from fairway.errors import InputError
 from fairway.extras import missing
 from fairway.live.ray_cluster.client import ray_module
-from tests.live.serving.ray.cluster import RayCluster, free_port, host_of
 
 PATIENCE = 150.0
 ROOT = Path(__file__).parents[4]
@@ -40,9 +40,9 @@ TARGET = "tests.live.serving.ray.application"
 class Service:
     """`fairway serve` on a cluster, in a process of its own."""
 
-    def __init__(self, cluster: RayCluster, directory: Path, *more: str) -> None:
+    def __init__(self, cluster: NumberedCluster, directory: Path, *more: str) -> None:
         self.directory = directory
-        self.port = free_port()
+        self.port = free_port(host_of(0))
         command = [FAIRWAY, "serve", TARGET, "--backend", "ray", "--address", cluster.address, "--workers", "3"]
         options = ["--no-profile", "--directory", str(directory), "--port", str(self.port), *more]
         self.process = subprocess.Popen(
@@ -90,13 +90,13 @@ class Service:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[RayCluster]:
-    with RayCluster(3) as made:
+def cluster() -> Iterator[NumberedCluster]:
+    with NumberedCluster(3) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def service(cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(cluster: NumberedCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     made = Service(cluster, tmp_path_factory.mktemp("served"))
     yield made
     made.close()
@@ -158,7 +158,7 @@ def _settings(service: Service) -> list[Path]:
     return list(service.directory.glob("node-*/settings.json"))
 
 
-def test_a_node_is_killed_under_load_and_no_request_is_lost(cluster: RayCluster, service: Service) -> None:
+def test_a_node_is_killed_under_load_and_no_request_is_lost(cluster: NumberedCluster, service: Service) -> None:
     """Its worker comes back on another node that has an accelerator to spare."""
     over = Event()
     wrong: list[Any] = []
@@ -195,7 +195,7 @@ def test_a_node_is_killed_under_load_and_no_request_is_lost(cluster: RayCluster,
     assert service.status()["restarts"] >= 1
 
 
-def test_a_node_that_comes_back_answers(cluster: RayCluster, service: Service) -> None:
+def test_a_node_that_comes_back_answers(cluster: NumberedCluster, service: Service) -> None:
     cluster.start_node(2)
 
     def answer() -> Any:
@@ -212,7 +212,7 @@ print(ray.util.list_named_actors(all_namespaces=True), ray.available_resources()
 """
 
 
-def test_it_stops_and_leaves_nothing(cluster: RayCluster, service: Service) -> None:
+def test_it_stops_and_leaves_nothing(cluster: NumberedCluster, service: Service) -> None:
     memories = [memory for _, memory in _memories(service)]
     assert memories
     assert service.stop() == 0
@@ -253,7 +253,7 @@ def _refused(*options: str) -> str:
     return line
 
 
-def _refused_by(cluster: RayCluster, *options: str, **variables: str) -> str:
+def _refused_by(cluster: NumberedCluster, *options: str, **variables: str) -> str:
     """What is said in a process of its own, which asks Ray."""
     done = subprocess.run(
         [FAIRWAY, "serve", TARGET, "--no-profile", "--backend", "ray", "--address", cluster.address, *options],
@@ -306,11 +306,11 @@ def test_without_ray_installed_the_extra_is_named(monkeypatch: pytest.MonkeyPatc
     assert "its extra 'ray'" in str(missing(caught.value))
 
 
-def test_a_wrong_token_is_refused(cluster: RayCluster) -> None:
+def test_a_wrong_token_is_refused(cluster: NumberedCluster) -> None:
     line = _refused_by(cluster, RAY_AUTH_TOKEN="0" * 64, RAY_NUM_REDIS_GET_RETRIES="2")
     assert f"Ray at {cluster.address} refuses this client (its token is that of RAY_AUTH_TOKEN)" in line
 
 
-def test_more_workers_than_accelerators_are_refused(cluster: RayCluster) -> None:
+def test_more_workers_than_accelerators_are_refused(cluster: NumberedCluster) -> None:
     line = _refused_by(cluster, "--workers", "7")
     assert re.search("workers: 7 given, and the nodes .* have [46] accelerators", line)

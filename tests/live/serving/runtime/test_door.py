@@ -13,7 +13,7 @@ _MARK, _OTHER = b"m" * 16, b"o" * 16
 def _notice(**news: Any) -> Notice:
     nothing: dict[str, Any] = {
         "refused": {}, "suspects": frozenset(), "again": frozenset(), "suspects_run": True, "culprits": {},
-        "tries_at": 0,
+        "tries_at": 0, "aside": (),
     }  # fmt: skip
     return Notice(**{**nothing, **news})
 
@@ -68,3 +68,21 @@ def test_on_trial_one_comes_in_at_a_time_and_at_one_door() -> None:
     door.is_over(1, 0)
     assert door.lets_in(2, 0, _OTHER)
     assert not _door(culprits=culprits, tries_at=1).lets_in(1, 0, _MARK)
+
+
+def test_of_those_that_were_put_aside_one_comes_in_at_a_time_and_nothing_else_of_a_workflow_on_trial() -> None:
+    first, second, other = (
+        number.to_bytes(2) + bytes(13) + bytes([place]) for place, number in ((1, 0), (2, 0), (3, 1))
+    )
+    door = _door()
+    door.heard(_notice(suspects=frozenset({first, second}), aside=(first, second)))
+    assert door.may_hang(first)
+    assert not door.may_hang(other)
+    assert [door.lets_in(key, 0, mark) for key, mark in enumerate((first, second))] == [True, False]
+    assert door.lets_in(3, 0, bytes(16)), "the workflow is not on trial"
+    assert not door.calls_back(0, second)
+    door.heard(_notice(aside=(first, second), culprits={("workflow", 0): ("tried", "")}))
+    assert door.calls_back(0, second)
+    assert not door.calls_back(0, first)
+    assert not door.lets_in(4, 0, bytes(16))
+    assert door.lets_in(5, 1, other)

@@ -174,6 +174,35 @@ def test_requests_that_hang_in_all_workers_at_once_hold_the_others_up_for_the_li
         assert not set(before) & set(supervisor.pids()), "both workers were replaced"
 
 
+def test_requests_of_one_client_that_hang_in_all_workers_hold_the_others_up_for_much_less_than_their_limit(
+    tmp_path: Path,
+) -> None:
+    limit = 120.0
+    with _served(tmp_path / "served", stage_limit_seconds=limit) as (supervisor, client):
+        for number in range(10):
+            client.ask("harmful", what=f"nothing/{number}")
+        outcomes: list[str] = []
+
+        def hang(number: int) -> None:
+            with ServingClient(supervisor.settings.directory) as client:
+                try:
+                    client.ask("harmful", what=f"hang/{number}")
+                except RequestFailedError as error:
+                    outcomes.append(str(error))
+
+        threads = [threading.Thread(target=hang, args=(number,)) for number in range(4)]
+        with _Others(supervisor.settings.directory) as others:
+            _until(lambda: others.seconds)
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert len(outcomes) == 4
+        assert all("took longer than usual while others waited" in outcome for outcome in outcomes), outcomes
+        assert others.wrong == []
+        assert max(others.seconds) < limit / 3, "a few times what is usual, and the starts of new processes"
+
+
 def test_a_model_whose_load_hangs_is_set_aside_and_the_others_are_served(
     served: tuple[Supervisor, ServingClient],
 ) -> None:

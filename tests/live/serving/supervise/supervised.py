@@ -21,6 +21,7 @@ class StandingLine:
         self.told: list[Message] = []
         self.coming: list[Message] = []
         self.is_silent = False
+        self.waiting = 0
         self.is_broken = False
         self.is_closed = False
         self.unwritten = False
@@ -30,7 +31,7 @@ class StandingLine:
             raise BrokenPipeError
         self.told.append(message)
         if message[0] == "ping" and not self.is_silent:
-            self.coming.append(("pong", message[1]))
+            self.coming.append(("pong", message[1], self.waiting))
         return False
 
     def flush(self) -> bool:

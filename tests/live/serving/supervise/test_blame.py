@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from fairway.live.serving.seams.run_record import Lane, LaneKind, Running, RunRecord, mark_of, workflow_of
@@ -371,3 +373,27 @@ def test_trials_last_from_when_suspects_may_run_again() -> None:
     assert blame.notice(0).culprits[_WORKFLOW][0] == TRIED
     blame.time_passed(19.0, all_there=True, several_there=True)
     assert blame.notice(0).culprits == {}
+
+
+def _aside(blame: Blame, now: float, *marks: bytes) -> None:
+    for mark in marks:
+        doing = Running(LaneKind.STAGE, True, 0, 0, now - 3.0, now + 60.0, math.inf, (mark,))
+        blame.died(now, Death([doing], "-9", LaneKind.STAGE, put_aside=True))
+
+
+def test_those_that_were_put_aside_take_turns_and_give_theirs_away_when_they_do_not_run() -> None:
+    blame = Blame(["workflow"], [])
+    first, second = bytes([0, 0, 1]) + bytes(13), bytes([0, 0, 2]) + bytes(13)
+    _aside(blame, 10.0, first, second)
+    assert blame.notice(0).aside == (first, second)
+    assert blame.notice(0).refused == {}
+    blame.time_passed(10.5, all_there=True, several_there=True)
+    blame.time_passed(20.0, all_there=True, several_there=True, running=[first])
+    assert blame.notice(0).aside == (first, second)
+    blame.time_passed(22.5, all_there=True, several_there=True)
+    assert blame.notice(0).aside == (second, first)
+    blame.cleared(second)
+    assert blame.notice(0).aside == (first,)
+    blame.time_passed(80.0, all_there=True, several_there=True)
+    assert blame.notice(0).aside == (), "its client has gone"
+    assert blame.notice(0).suspects == frozenset()

@@ -73,7 +73,7 @@ def test_a_death_is_told_to_the_others_who_have_to_take_it_in_before_the_worker_
     served.turns(1.5)
     assert served.pool.started[4:] == [], "one of the others has not taken it in"
     served.lines[1].is_silent = False
-    served.lines[1].coming.append(("pong", served.monitor.workers[1].wanted))
+    served.lines[1].coming.append(("pong", served.monitor.workers[1].wanted, 0))
     served.turns(0.5)
     assert served.pool.started[4:] == [(0, 1)]
     assert served.monitor.restarts == 1
@@ -340,3 +340,58 @@ def test_lines_end_with_the_monitor(served: Supervised) -> None:
     served.monitor.close()
     assert all(line.is_closed for line in served.lines.values())
     assert served.monitor.lines == []
+
+
+def _overdue(served: Supervised, worker: int, mark: bytes = MARK) -> None:
+    """A run that may take a minute, and usually takes less than a second."""
+    lane = served.record.lanes(worker)[LaneKind.STAGE]
+    lane.begin(0, 0, served.time, served.time + 60.0, (mark,), overdue=served.time + 1.0)
+
+
+def test_a_run_that_takes_longer_than_usual_is_left_alone_while_nothing_waits(served: Supervised) -> None:
+    _overdue(served, 0)
+    served.turns(30.0)
+    assert served.pool.killed == []
+
+
+def test_a_run_that_takes_longer_than_usual_is_put_aside_when_others_wait_and_then_has_twice_the_time(
+    served: Supervised,
+) -> None:
+    for times, seconds in enumerate((1.0, 2.0, 4.0)):
+        _overdue(served, 0)
+        served.lines[0].waiting = 1
+        served.turns(seconds)
+        assert len(served.pool.killed) == times
+        served.turns(2.0)
+        assert served.pool.killed == [0] * (times + 1)
+        served.lines[0].waiting = 0
+        served.turns(3.0)
+    refused = served.blame.notice(0).refused
+    assert "took longer than usual while others waited each time that it was tried" in refused[MARK]
+
+
+def test_runs_in_all_workers_that_take_longer_than_usual_are_put_aside_when_the_planner_has_more(
+    served: Supervised,
+) -> None:
+    served.lines[3].waiting = 1
+    _overdue(served, 0)
+    _overdue(served, 1)
+    served.turns(5.0)
+    assert served.pool.killed == [], "worker 2 is free"
+    _overdue(served, 2)
+    served.turns(3.0)
+    assert served.pool.killed
+
+
+def test_of_two_runs_of_one_request_the_older_one_has_no_more_time_than_usual(served: Supervised) -> None:
+    _overdue(served, 0)
+    served.lines[0].waiting = 1
+    served.turns(2.0)
+    assert served.pool.killed == [0]
+    served.turns(1.0)
+    _overdue(served, 1)
+    served.turns(0.5)
+    _overdue(served, 2)
+    served.lines[1].waiting = served.lines[2].waiting = 1
+    served.turns(1.5)
+    assert served.pool.killed == [0, 1]

@@ -78,7 +78,7 @@ def test_with_all_that_it_is_told_goes_a_wish_for_a_sign_with_the_next_number() 
 def test_what_it_says_beside_its_signs_is_kept_for_the_supervisor() -> None:
     worker, lines = _worker()
     worker.call()
-    lines.made[0].coming += [("loaded", 4), ("pong", 0), ("cleared", b"mark")]
+    lines.made[0].coming += [("loaded", 4), ("pong", 0, 3), ("cleared", b"mark")]
     worker.take_signs(1.0)
     assert worker.reports == [("loaded", 4), ("cleared", b"mark")]
 

@@ -56,6 +56,7 @@ from fairway.engine.serving.messages.events import (
     StageDone,
     StageMoved,
     StageStuck,
+    TakesUntil,
     TaskDone,
     TimePassed,
     Warm,
@@ -68,5 +69,5 @@ __all__ = [
     "Load", "Mate", "ModelFailed", "ModelLoaded", "OutputGone", "PeerCopies", "PeerJoined", "PeerLoad", "PeerLost",
     "PeerModels", "Pin", "ProgressAsked", "ProgressTold", "PublishLoad", "PublishModels", "Refuse", "Replanned",
     "Reply", "RequestArrived", "Restarted", "Run", "Send", "SendAgain", "StageDone", "StageMoved", "StageStuck",
-    "Stop", "TaskDone", "TimePassed", "Warm", "Why",
+    "Stop", "TakesUntil", "TaskDone", "TimePassed", "Warm", "Why",
 ]  # fmt: skip

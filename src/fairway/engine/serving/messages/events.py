@@ -65,6 +65,17 @@ class TimePassed(NamedTuple):
         return "time"
 
 
+class TakesUntil(NamedTuple):
+    """What has just begun to run here may take until then, whatever was expected of its stage."""
+
+    until: float
+
+    @property
+    def cause(self) -> str:
+        """The clock."""
+        return "time"
+
+
 class Pin(NamedTuple):
     """Before the first request: load a model, and keep it."""
 
@@ -395,6 +406,7 @@ class Forget(NamedTuple):
 Event: TypeAlias = (
     RequestArrived
     | Cancelled
+    | TakesUntil
     | TimePassed
     | Pin
     | InputsArrived

@@ -11,10 +11,12 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from threading import Thread
 from typing import Protocol
 
 from fairway.live.backend.channel import LeaseState
 from fairway.live.local.agent.nurseries import Forked, Nursery
+from fairway.live.local.container import remove_containers
 from fairway.live.local.containment import Containment, group_at
 from fairway.live.local.identity import ProcessIdentity, kill_remains, process_row, send_signal
 from fairway.live.local.run_files import RunFiles
@@ -120,6 +122,8 @@ class KeeperProcesses:
         # The keeper first, which is not in the group, and what it has started before there was one.
         gone = kill_remains(keeper, files.mark) and group.kill()
         group.remove()
+        if order is not None and order.container is not None:
+            Thread(target=remove_containers, args=(order,), name="fairway-containers", daemon=True).start()
         return gone
 
 

@@ -5,6 +5,7 @@ Nothing is started here, and nothing remembered: a directory of a run that was n
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from fairway.live.backend.commands import StartRun
 from fairway.live.backend.environment import common_environment, rank_environments
 from fairway.live.backend.status import RunState
 from fairway.live.local.agent.state import RunRecord
+from fairway.live.local.container import Container, devices_of
 from fairway.live.local.containment import Containment
 from fairway.live.local.gpu_parts import GpuParts
 from fairway.live.local.job_user import JobUser
@@ -57,15 +59,16 @@ class RunPreparation:
         job, program = command.job, command.program
         cpus = self._cpus_of(command, accelerators)
         user = None if program.user is None else _user_named(program.user)
-        checkpoints = Path(program.checkpoint_directory or self.directory / "checkpoints" / job).absolute()
+        named = None if program.checkpoints_at else program.checkpoint_directory
+        checkpoints = Path(named or self.directory / "checkpoints" / job).absolute()
         logs = [log_path(self.directory, job, rank) for rank in command.ranks]
         needed = {"log directory": logs[0].parent}
-        if user is None or program.checkpoint_directory is None:  # what a user names, only that user makes
+        if user is None or named is None:  # what a user names, only that user makes
             needed["checkpoint directory"] = checkpoints
         for what, directory in needed.items():
             if problem := _cannot_write(directory):
                 raise RefusedError(Refusal.CANNOT_START, f"{what} {problem}")
-        if user is not None and program.checkpoint_directory is None:
+        if user is not None and named is None:
             self._give(checkpoints, user)
         run = RunRecord(
             lease=command.lease,
@@ -84,6 +87,7 @@ class RunPreparation:
             share=command.share,
         )
         files = self.files_of(run)
+        surroundings = self.outside if user is None else user.environment(self.outside)
         order = RunOrder(
             job=job,
             lease=command.lease,
@@ -94,7 +98,7 @@ class RunPreparation:
             workdir=program.workdir,
             environment=common_environment(
                 command,
-                self.outside if user is None else user.environment(self.outside),
+                surroundings if program.image is None else {},
                 master=_master_of(command),
                 run_directory=files.channel.directory,
                 checkpoint_directory=checkpoints,
@@ -124,6 +128,10 @@ class RunPreparation:
             cpus=cpus,
             memory_bytes=program.memory_bytes,
             agreement=_agreement_of(command),
+            checkpoints_at=program.checkpoints_at,
+            container=None
+            if program.image is None
+            else asdict(_container_of(command, accelerators, [checkpoints, files.channel.directory], surroundings)),
         )
         files.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         files.channel.directory.mkdir(mode=0o700, exist_ok=True)
@@ -178,6 +186,22 @@ def _cannot_write(path: Path) -> str | None:
     except OSError as error:
         return f"{path}: {error.strerror or error}"
     return None if os.access(path, os.W_OK | os.X_OK) else f"{path}: no permission to write"
+
+
+def _container_of(
+    command: StartRun, accelerators: Sequence[Accelerator], directories: Sequence[Path], surroundings: Mapping[str, str]
+) -> Container:
+    """What the ranks of a job are put into; its name is of this run and of no other on the machine."""
+    program = command.program
+    assert program.image is not None
+    seen = [*([] if program.workdir is None else [program.workdir]), *program.mounts, *map(str, directories)]
+    return Container(
+        image=program.image,
+        name=f"fairway-{command.job}-{hashlib.sha256(str(directories[-1]).encode()).hexdigest()[:12]}",
+        mounts=tuple(dict.fromkeys(seen)),
+        devices=tuple(tuple(devices_of(one.device)) for one in accelerators),
+        surroundings=dict(surroundings),
+    )
 
 
 def _master_of(command: StartRun) -> tuple[str, int]:

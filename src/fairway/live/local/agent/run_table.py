@@ -41,6 +41,7 @@ from fairway.live.local.agent.run_watch import RunWatch
 from fairway.live.local.agent.state import AgentState, RunRecord
 from fairway.live.local.containment import Containment
 from fairway.live.local.gpu_parts import GpuParts
+from fairway.live.local.identity import boot
 from fairway.live.local.outcomes import outcome_of
 from fairway.live.local.run_files import RunFiles
 from fairway.live.untrusted_file import UntrustedFileError
@@ -298,8 +299,18 @@ class RunTable:
 
         A run whose files are gone was forgotten, or never came to be; the controller asks for it again if it wants it.
         Of one that has ended, all that the controller has to hear is in the state: a job that has come to its end
-        must not run again because the machine stopped before the directory of its run was on the disk.
+        must not run again because the machine stopped before the directory of its run was on the disk. When it has
+        stopped, all runs have stopped with it, and what is written here may be from before their ends: none goes on.
         """
+        if self.state.boot not in {"", boot()}:
+            for run in [run for run in self.state.runs if run.active]:
+                files = self._preparation.files_of(run)
+                outcome = RunOutcome(OutcomeKind.LOST, reason="the machine has stopped", ended=self._clock.time())
+                with suppress(UntrustedFileError, OSError):
+                    if files.exit() is not None or self._keepers.has_keeper(files):
+                        outcome = outcome_of(files, run.ranks)
+                run.state, run.outcome = RunState.ENDED, outcome
+        self.state.boot = boot()
         for run in [run for run in self.state.runs if run.active and self._preparation.files_of(run).order() is None]:
             self.state.floors[run.job] = max(self.state.newest_lease(run.job), 0)
             self.state.runs.remove(run)

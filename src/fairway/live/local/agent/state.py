@@ -73,12 +73,16 @@ class RunRecord:
 
 @dataclass(slots=True)
 class AgentState:
-    """Everything that has to outlive the agent. `floors` has the last lease of each job whose runs are forgotten."""
+    """Everything that has to outlive the agent.
+
+    `floors` has the last lease of each job whose runs are forgotten, `boot` names the boot that wrote it.
+    """
 
     epoch: int = 0
     draining: bool = False
     floors: dict[str, int] = field(default_factory=dict)
     runs: list[RunRecord] = field(default_factory=list)
+    boot: str = ""
 
     @classmethod
     def load(cls, path: Path) -> AgentState:
@@ -113,6 +117,7 @@ class AgentState:
         ]
         return {
             "version": _VERSION, "epoch": self.epoch, "draining": self.draining, "floors": self.floors, "runs": runs,
+            "boot": self.boot,
         }  # fmt: skip
 
     def find(self, lease: int, job: str) -> RunRecord | None:

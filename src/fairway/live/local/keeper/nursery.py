@@ -16,6 +16,7 @@ import select
 import signal
 import socket
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,6 +25,9 @@ from fairway.live.local.keeper.process import CHILD_SUBREAPER, children_of, prct
 
 MOST_BYTES = 8192
 """How long the name of a directory may be."""
+
+_LAST_SECONDS = 2.0
+"""How long it may still have to do with orphans after the agent has gone."""
 
 
 def main() -> int:
@@ -50,6 +54,7 @@ def main() -> int:
         if agent.fileno() in ready:
             directory = agent.recv(MOST_BYTES).decode()
             if not directory:
+                _end_orphans(agent, keepers)
                 return 0
             pid = os.fork()
             if pid == 0:
@@ -83,6 +88,15 @@ def _keep(directory: str, closing: list[int]) -> None:
             sys.stdout.flush()
             sys.stderr.flush()
         os._exit(code)
+
+
+def _end_orphans(agent: socket.socket, keepers: dict[int, str]) -> None:
+    """Kill what killed keepers have left behind, each process with those that come to this one by its death."""
+    deadline = time.monotonic() + _LAST_SECONDS
+    _reap(agent, keepers)
+    while children_of(os.getpid()) - keepers.keys() and time.monotonic() < deadline:
+        time.sleep(0.005)
+        _reap(agent, keepers)
 
 
 def _reap(agent: socket.socket, keepers: dict[int, str]) -> None:

@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -29,9 +29,11 @@ from typing import IO, TypeVar
 from fairway.live.backend.channel import STOPPED
 from fairway.live.bounded_log import open_log, trim_log
 from fairway.live.local.agent.agreement_server import AgreementServer
+from fairway.live.local.container import Container, remove_containers
 from fairway.live.local.containment import group_at, most_processes
 from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.job_user import JobUser
+from fairway.live.local.keeper.checkpoint_sender import CheckpointSender, bring_command
 from fairway.live.local.keeper.stopping import Stopping
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
 from fairway.live.untrusted_file import UntrustedFileError, open_regular
@@ -78,8 +80,10 @@ class Keeper:
             now=time.monotonic,
         )
         self._agreement: AgreementServer | None = None
+        self._sender: CheckpointSender | None = None
         self._told = self._shut_down = self._at_once = self._out_of_memory = False
         self._environment: dict[str, str] = {}
+        self._container = None if order.container is None else Container(**order.container)
         self._group = group_at(order.groups)
         self._user = None if order.user is None else JobUser(**order.user)
         self._reader, self._writer = os.pipe()
@@ -94,6 +98,7 @@ class Keeper:
             self._let_ranks_agree()
             lease = self._files.lease()
             if lease is None or lease.stop is None:
+                self._bring_checkpoints(self._logs[0])
                 self._set_up(self._logs[0])
                 self._start(self._logs)
                 with suppress(OSError):  # a full disk is no reason to stop a job that runs
@@ -105,6 +110,8 @@ class Keeper:
             self._end_everything()
             return self._exit(str(error))
         self._wait()
+        if self._sender is not None:
+            self._sender.finish(self._order.checkpoint_seconds, self._is_urgent)
         self._end_everything()
         return self._exit(None)
 
@@ -159,9 +166,26 @@ class Keeper:
             why = error.strerror or error
             raise _CannotStartError(f"{where['address']}:{where['port']} cannot be listened at: {why}") from None
 
+    def _bring_checkpoints(self, log: IO[bytes]) -> None:
+        url, before = self._order.checkpoints_at, os.fstat(log.fileno()).st_size
+        if url is None:
+            return
+        if self._run_before(bring_command(url, self._order.environment["FAIRWAY_CHECKPOINT_DIR"]), log, self._beside()):
+            lines = _tail_of(self._order.logs[0], before).strip().splitlines() or ["it said nothing"]
+            raise _CannotStartError(f"checkpoints: {lines[-1]}")
+
+    def _is_urgent(self) -> bool:
+        """Whether the job has to end at once, whatever was not sent yet."""
+        if self._told:
+            self._told = False
+            self._ask()
+        return self._stop.asked == "now"
+
     def _set_up(self, log: IO[bytes]) -> None:
         if self._order.requirements is not None:
             self._build_environment(self._order.requirements, log)
+        if self._container is not None:
+            self._prepare(self._container.fetching(), f"the image {self._container.image} cannot be had", log)
         if self._order.setup is not None:
             code = self._run_before(self._order.setup, log)
             if code:
@@ -169,13 +193,10 @@ class Keeper:
 
     def _build_environment(self, requirements: str, log: IO[bytes]) -> None:
         """Have the virtual environment that the job asks for, and let all that follows run in it."""
-        before, link = os.fstat(log.fileno()).st_size, self._files.channel.directory / "environment"
+        link = self._files.channel.directory / "environment"
         file = str(Path(self._order.workdir or "/") / requirements)
         command = [sys.executable, "-m", _BUILD, file, str(self._order.environments), str(link)]
-        code = self._run_before(command, log)
-        if code:
-            tail = " ".join(_tail_of(self._order.logs[0], before).split()) or "it said nothing"
-            raise _CannotStartError(f"environment: {requirements} cannot be installed (exit code {code}): {tail}")
+        self._prepare(command, f"{requirements} cannot be installed", log)
         try:
             path = os.fspath(link.readlink())
         except OSError as error:
@@ -185,9 +206,19 @@ class Keeper:
             "PATH": f"{path}/bin:{self._order.environment.get('PATH', os.defpath)}",
         }
 
-    def _run_before(self, command: str | list[str], log: IO[bytes]) -> int:
+    def _prepare(self, command: list[str], failing: str, log: IO[bytes]) -> None:
+        """Run what the environment needs; where it fails, the end of what it has said is the reason."""
+        before = os.fstat(log.fileno()).st_size
+        code = self._run_before(command, log)
+        if code:
+            tail = " ".join(_tail_of(self._order.logs[0], before).split()) or "it said nothing"
+            raise _CannotStartError(f"environment: {failing} (exit code {code}): {tail}")
+
+    def _run_before(self, command: str | list[str], log: IO[bytes], variables: Mapping[str, str] | None = None) -> int:
         """Run something before the job, unless it is to stop; its exit code."""
-        process = self._spawn(command, {}, log)
+        if variables is None:
+            variables = self._variables({}) if self._container is None else self._container.surroundings
+        process = self._spawn(command, variables, log)
         while process.poll() is None:
             self._sleep(None)
             if self._told:
@@ -196,11 +227,27 @@ class Keeper:
         return process.returncode
 
     def _start(self, logs: list[IO[bytes]]) -> None:
-        for additions, log in zip(self._order.ranks, logs, strict=True):
-            self._ranks.append(self._spawn(self._order.run, additions, log))
+        for index, (additions, log) in enumerate(zip(self._order.ranks, logs, strict=True)):
+            run, variables = self._order.run, self._variables(additions)
+            if self._container is not None:
+                run, variables = self._container.running(index, run, variables, self._order.workdir)
+            self._ranks.append(self._spawn(run, variables, log))
+        if self._order.checkpoints_at is not None:
+            self._sender = CheckpointSender(
+                self._order.checkpoints_at,
+                self._order.environment["FAIRWAY_CHECKPOINT_DIR"],
+                lambda command: self._spawn(command, self._beside(), logs[0]),
+                lambda: self._sleep(_LOOK_SECONDS),
+            )
 
-    def _spawn(self, run: str | list[str], additions: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
-        environment = {**self._order.environment, **self._environment, **additions}
+    def _beside(self) -> dict[str, str]:
+        """The environment of what runs beside the ranks with what the job has given, in no container."""
+        return {**({} if self._container is None else self._container.surroundings), **self._variables({})}
+
+    def _variables(self, additions: Mapping[str, str]) -> dict[str, str]:
+        return {**self._order.environment, **self._environment, **additions}
+
+    def _spawn(self, run: str | list[str], variables: Mapping[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
         workdir = self._order.workdir
         if workdir is not None and self._user is None and not Path(workdir).is_dir():
             raise _CannotStartError(f"workdir {workdir}: no such directory")
@@ -215,9 +262,10 @@ class Keeper:
             if self._user is not None:
                 self._user.become()
                 with suppress(OSError):  # the job finds out itself, when it saves
-                    Path(environment["FAIRWAY_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
+                    Path(self._order.environment["FAIRWAY_CHECKPOINT_DIR"]).mkdir(parents=True, exist_ok=True)
                 os.chdir(workdir or "/")
-            prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)  # last, since a change of the user takes the wish back
+            # Last, since a change of the user takes the wish back. podman has to live to pass the signal on.
+            prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL if self._container is None else signal.SIGTERM)
             if os.getppid() != keeper:  # it died before the system knew of the wish
                 os._exit(STOPPED)
 
@@ -228,7 +276,7 @@ class Keeper:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=workdir if self._user is None else "/",
-                env=environment,
+                env=variables,
                 process_group=0,
                 preexec_fn=become_the_job,  # noqa: PLW1509 - a keeper has one thread
             )
@@ -287,8 +335,10 @@ class Keeper:
                 self._codes[rank] = code
                 if code and self._first is None:
                     self._first = rank
-        ranks = {process.pid for process in self._ranks}
-        for pid in children_of(os.getpid()) - ranks:
+        known = {process.pid for process in self._ranks}
+        if self._sender is not None:
+            known.add(self._sender.pid)
+        for pid in children_of(os.getpid()) - known:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
 
@@ -331,6 +381,7 @@ class Keeper:
             except ChildProcessError:
                 self._out_of_memory = self._group.ran_out_of_memory()
                 self._group.remove()
+                remove_containers(self._order)
                 self._bound_logs()
                 return
 

@@ -96,11 +96,11 @@ class GuardedChannel(Channel):
         if first:
             self._outgoing.append(first)
 
-    def send(self, message: Message) -> bool:
+    def send_framed(self, content: bytes) -> bool:
         """Send a message, or keep it; in any case for as long as the other end has not shown that it belongs here."""
         if self.is_trusted:
-            return super().send(message)
-        self._held.append(self._encoded(message))
+            return super().send_framed(content)
+        self._held.append(content)
         return self.flush()
 
     def close(self) -> None:

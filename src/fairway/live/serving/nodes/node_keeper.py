@@ -5,13 +5,15 @@ The supervisor has a line to it, and says where all processes are, which of them
 has to be sure of, the keeper answers with ("done", its number). The keeper tells it at which port a new process listens
 and, from time to time, what each process does (`run_record`). No request passes through it.
 
-All keepers send at the same moments, the multiples of the period by the clock that they have in common, and look a
-little later for what the others have sent: so each wakes twice in a period, however many nodes there are.
+A keeper wakes once in a period, takes in what the others have sent, and sends what has changed. It does so at a moment
+of the period that is its own. What the others send at theirs waits for half a period, in the mean, and their messages
+do not all come at once.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -30,8 +32,9 @@ _LOG = logging.getLogger(__name__)
 
 _FIRST_KEEPER = 1 << 20
 _LANES_SECONDS = 0.25
-_ARRIVED_AFTER = 0.2
-"""The part of a period after which what the others have sent is there."""
+_APART = (math.sqrt(5) - 1) / 2
+"""The part of a period by which two keepers in a row are apart: however many they are, they are spread over it."""
+
 _PORTS_SECONDS = 0.02
 LANES_BYTES = len(LaneKind) * LANE_BYTES
 """What one process says of what it does."""
@@ -80,13 +83,11 @@ class NodeKeeper:
     def serve(self) -> None:
         """Take turns until `stop`."""
         self._transport.listen()
+        moment = (self._number - _FIRST_KEEPER) * _APART % 1.0 * self._period
         while not self._is_over:
-            now = self._now()
-            begun = now // self._period * self._period
-            self._sleep(begun + self._period - now)
-            self.turn()
-            self._sleep(_ARRIVED_AFTER * self._period)
+            self._sleep(self._period - (self._now() - moment) % self._period)
             self.take_in()
+            self.turn()
         self._transport.close()
 
     def stop(self) -> None:
@@ -110,8 +111,7 @@ class NodeKeeper:
         now = self._now()
         rows = self._rows.changed()
         if rows is not None:
-            for other in self._others:
-                self._transport.send(other, rows)
+            self._transport.send_to_all(self._others, rows)
         if self._unannounced and now >= self._ports_due:
             self._ports_due = now + _PORTS_SECONDS
             self._announce()

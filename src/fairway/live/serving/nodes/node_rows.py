@@ -19,6 +19,7 @@ from fairway.place.arrays import FloatArray
 from fairway.place.state import ABSENT, NEVER
 
 _NOBODY = -1
+_NOTHING = np.zeros((1, 1, 1))
 _MOST_CHECKED = 256
 _QUEUED, _BUSY_UNTIL, _FREE = range(3)
 
@@ -35,6 +36,7 @@ class NodeRows:
         self._positions = self._epochs = np.zeros(0, dtype=np.int64)
         self._checked: dict[tuple[bytes, bytes], tuple[Any, Any]] = {}
         self._held: dict[bytes, bytes] = {}
+        self._quiet: set[bytes] = set()
         self._head: tuple[bytes, bytes] = (b"", b"")
         self._sent: tuple[bytes, bytes, bytes] | None = None
 
@@ -107,16 +109,20 @@ class NodeRows:
         try:
             rows = np.frombuffer(numbers, np.float64).reshape(3, -1)
             held = np.frombuffer(cached, np.bool_).reshape(len(self._cached), len(where))
-            lines = np.zeros((*self._lines.shape[:2], len(where)))
-            if waiting:
-                lines = np.frombuffer(waiting, np.float64).reshape(lines.shape)
+            # Where nothing waits, and nothing did, there is nothing to write.
+            same = not waiting and positions in self._quiet
+            shape = (*self._lines.shape[:2], len(where))
+            lines = np.frombuffer(waiting, np.float64).reshape(shape) if waiting else _NOTHING
             known = known & (rows[_QUEUED] != ABSENT)  # a worker that begins may have no row yet
         except (TypeError, ValueError) as error:
             raise WireError(f"rows that are none: {error}") from None
         if not known.all():
-            where, rows, held, lines = where[known], rows[:, known], held[:, known], lines[:, :, known]
+            where, rows, held = where[known], rows[:, known], held[:, known]
+            lines = lines[:, :, known] if waiting else lines
         self._numbers[:, where] = rows
-        self._lines[:, :, where] = lines
+        if not same:
+            self._lines[:, :, where] = lines
+            (self._quiet.discard if waiting else self._quiet.add)(positions)
         if self._held.get(positions) != cached:
             self._cached[:, where] = held
             self._held[positions] = cached
@@ -137,6 +143,7 @@ class NodeRows:
         self._lives[worker] = epoch
         self._checked.clear()
         self._held.clear()
+        self._quiet.clear()
 
     def _own_changed(self) -> None:
         self._positions = np.array(sorted(self._own), dtype=np.int64)

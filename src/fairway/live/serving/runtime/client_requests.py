@@ -138,7 +138,10 @@ class ClientRequests:
         """The supervisor has news: requests that a worker died of run no more, or later; others may come in now."""
         self._door.heard(notice)
         for key, pending in list(self._pending.items()):
-            if pending.mark in notice.again and key not in self._waiting:
+            is_called_back = pending.mark in notice.again or self._door.calls_back(
+                pending.request.workflow, pending.mark
+            )
+            if is_called_back and key not in self._waiting:
                 self._tell(Cancelled(key))
                 self._repeat(key)
         self._let_in()
@@ -266,6 +269,7 @@ class ClientRequests:
             self._door.is_over(key, pending.request.workflow)
             self._keys_of.pop((pending.client, pending.request.name), None)
             self._spans.ended(key, outcome)
+            self._tally.recent.requests.append((key, pending.request.workflow, pending.since, self._now(), outcome))
         if self._waiting:
             self._let_in()
 

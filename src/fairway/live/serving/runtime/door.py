@@ -1,8 +1,9 @@
 """Whether a request may come in: what a worker has learnt from its supervisor about requests that workers die of.
 
 Most requests come in at once. One that workers have died of is refused, as are those of a workflow that is set aside.
-A suspect waits until there are several workers, or all. So do the requests of a workflow on trial, which come in one at
-a time through one door. A worker that has not heard from its supervisor yet lets all requests wait.
+A suspect waits until there are several workers, or all, and one that was put aside waits for its turn. So do the
+requests of a workflow on trial, which come in one at a time through one door. A worker that has not heard from its
+supervisor yet lets all requests wait.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fairway.engine.serving.messages import FAILED, UNPLACEABLE
+from fairway.live.serving.seams.run_record import workflow_of
 from fairway.live.serving.supervise.blame import HELD, SET_ASIDE, TRIED, Notice
 
 _GRAVEST_FIRST = (SET_ASIDE, TRIED, HELD)
@@ -49,6 +51,10 @@ class Door:
         """Whether workers have died while a request ran that is known by this mark."""
         return self._notice is not None and mark in self._notice.suspects
 
+    def may_hang(self, mark: bytes) -> bool:
+        """Whether a request that is known by this mark was put aside, since it took long while others waited."""
+        return self._notice is not None and mark in self._notice.aside
+
     def is_on_trial(self, model: int) -> bool:
         """Whether a worker has died while this model was loaded."""
         return self._notice is not None and ("model", model) in self._notice.culprits
@@ -70,14 +76,29 @@ class Door:
             return False
         if mark in notice.suspects and not notice.suspects_run:
             return False
+        if mark in notice.aside:
+            return mark == notice.aside[0]
         state = self._states.get(workflow, ("",))[0]
         if state == HELD:
             return False
         if state == TRIED:
             if not notice.suspects_run or notice.tries_at != self._number or workflow in self._on_trial:
                 return False
+            if self._is_isolated(workflow):
+                return False
             self._on_trial[workflow] = key
         return True
+
+    def calls_back(self, workflow: int, mark: bytes) -> bool:
+        """Whether a request that came in has to wait after all: another of its workflow may hang, and runs alone."""
+        notice = self._notice
+        return notice is not None and self._is_isolated(workflow) and mark != notice.aside[0]
+
+    def _is_isolated(self, workflow: int) -> bool:
+        is_tried = self._states.get(workflow, ("",))[0] == TRIED
+        return (
+            is_tried and self._notice is not None and any(workflow_of(mark) == workflow for mark in self._notice.aside)
+        )
 
     def is_over(self, key: int, workflow: int) -> None:
         """A request that came in is over; the next one on trial may come in."""

@@ -3,6 +3,9 @@
 What takes several times as long as was expected, and a good while more, is taken to be stuck. The while is generous,
 since expectations may come from an author's guess and the machine may be busy: it bounds how long a stage that never
 returns keeps a worker. Whoever knows better gives the limits.
+
+Well before its limit a stage is overdue: it takes several times as long as expected, and as any run of it that has
+ended in this process. It is left alone then unless others wait for its worker (`supervise.monitor`).
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ _TIMES = 10.0
 _STAGE_SECONDS = 10.0
 _UNKNOWN_STAGE_SECONDS = 30.0
 _LATE_SECONDS = 5.0
+_OVERDUE_TIMES = 3.0
+_OVERDUE_SECONDS = 2.0
+_FIRST_OVERDUE_SECONDS = 3.0
 _LOAD_SECONDS = 15.0
 _UNKNOWN_LOAD_SECONDS = 60.0
 LOOP_SECONDS = 10.0
@@ -34,6 +40,17 @@ class Limits:
         if not is_known:
             return _TIMES * expected + _UNKNOWN_STAGE_SECONDS
         return min(_TIMES * expected + _STAGE_SECONDS, max(left, _TIMES * expected) + _LATE_SECONDS)
+
+    @staticmethod
+    def overdue_after(expected: float, *, is_known: bool, longest: float) -> float:
+        """After how long a run of a stage is overdue; `longest` is that of those that have ended here, 0 if none has.
+
+        The first run in a process has more time, since it may have to get ready; one of which nothing is known, all.
+        """
+        usual = max(expected if is_known else 0.0, longest)
+        if usual == 0.0:
+            return math.inf
+        return _OVERDUE_TIMES * usual + (_OVERDUE_SECONDS if longest else _FIRST_OVERDUE_SECONDS)
 
     def of_load(self, expected: float | None) -> float:
         """How long a model may load, where it is known how long that takes, or not."""

@@ -39,10 +39,10 @@ Passer = Callable[[Request, int, Parcel], None]
 
 
 class _Stage:
-    """What is looked up of a stage at every run, and how often in a row it has taken long."""
+    """What is looked up of a stage at every run, how often in a row it has taken long, and how long at most."""
 
     __slots__ = (
-        "before", "in_reply", "long_runs", "model", "name", "number", "streams", "takes_input", "workflow",
+        "before", "in_reply", "long_runs", "longest", "model", "name", "number", "streams", "takes_input", "workflow",
         "workflow_number",
     )  # fmt: skip
 
@@ -55,6 +55,7 @@ class _Stage:
         self.streams = workflow.is_streaming(number)
         self.in_reply = number in workflow.exits
         self.long_runs = 0
+        self.longest = 0.0
 
 
 class StageRunner:
@@ -63,7 +64,8 @@ class StageRunner:
     `background` is where stages run that take a while. `happened` tells the engine how a run went; `is_dropped` says,
     in any thread, whether the client of one of the requests that run now has gone; `pass_on` gets each piece of a
     result that comes in pieces. The first and the last are called in the loop. What runs is written in the `lane`, with
-    the time until which it may; requests that workers have died of (`is_suspect`, by mark) run alone.
+    the time until which it may; requests that workers have died of (`is_suspect`, by mark) run alone. One that was put
+    aside before (`may_hang`) may take a while: `takes_until` hears of that.
     """
 
     def __init__(
@@ -82,11 +84,14 @@ class StageRunner:
         lane: Lane,
         limits: Limits,
         is_suspect: Callable[[bytes], bool],
+        may_hang: Callable[[bytes], bool],
+        takes_until: Callable[[float], None],
     ) -> None:
         self._values, self._models, self._tally, self._spans = values, models, tally, spans
         self._background, self._now = background, now
         self._happened, self._is_dropped, self._pass_on = happened, is_dropped, pass_on
         self._lane, self._limits, self._is_suspect = lane, limits, is_suspect
+        self._may_hang, self._takes_until = may_hang, takes_until
         self._by_graph = {
             graph: [_Stage(number, workflow, stage) for stage in range(len(graph))]
             for number, (graph, workflow) in enumerate(workflows.items())
@@ -128,11 +133,14 @@ class StageRunner:
         latest = max([request.deadline for request in requests]) if run.mates else requests[0].deadline
         is_known = run.seconds != UNMEASURED_SECONDS
         seconds = self._limits.of_stage(run.seconds, is_known=is_known, left=latest - now)
+        overdue = self._limits.overdue_after(run.seconds, is_known=is_known, longest=stage.longest)
+        if any(map(self._may_hang, marks)):
+            self._takes_until(now + min(2.0 * overdue, seconds))
 
         def begin(positions: Sequence[int]) -> None:
             now = self._now()
             among = marks if len(positions) == len(marks) else [marks[position] for position in positions]
-            self._lane.begin(stage.workflow_number, stage.number, now, now + seconds, among, run.run)
+            self._lane.begin(stage.workflow_number, stage.number, now, now + seconds, among, run.run, now + overdue)
 
         if stage.streams:
             return partial(self._streamed, stage, model, members[0], requests[0], begin, seconds)
@@ -157,9 +165,13 @@ class StageRunner:
         self._lane.end(now, run.run)
         seconds = now - began
         self._tally.took(stage.workflow_number, stage.number, seconds)
+        stage.longest = max(stage.longest, seconds)
         stage.long_runs = stage.long_runs + 1 if seconds >= _LONG_SECONDS else 0
-        kept, failed = self._values, {}
+        kept, failed, ran = self._values, {}, self._tally.recent.stages
+        flow, number, size = stage.workflow_number, stage.number, len(requests)
         for position, request in enumerate(requests):
+            queued = run.mates[position - 1].queued if position else run.queued
+            ran.append((request.key, flow, number, run.found, queued, began, now, size, position))
             key, (value, problem) = request.key, outcomes[position]
             self._spans.ran(key, stage.name, began, now, problem)
             if problem is None:

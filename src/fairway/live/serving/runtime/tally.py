@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import bisect
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from fairway.engine.serving.messages import HIT, NO_MODEL
+from fairway.live.serving.runtime.recent import Recent
 
 BOUNDS = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
@@ -59,6 +60,7 @@ class Tally:
     in_time: int = 0
     late: int = 0
     planning: Histogram = field(default_factory=lambda: Histogram(PLANNING_BOUNDS))
+    recent: Recent = field(default_factory=Recent)
 
     def ran(self, workflow: int, stage: int, found: int, waited: float, size: int) -> None:
         """A stage has its turn, with so many requests at once."""
@@ -85,13 +87,31 @@ class Tally:
             self.in_time += seconds <= slo_seconds
             self.late += seconds > slo_seconds
 
+    def load_began(self, model: str, now: float) -> None:
+        """A model is on its way."""
+        self.loads += 1
+        self.recent.load_began(model, now)
+
+    def evicted(self, model: str, now: float) -> None:
+        """A model was let go."""
+        self.evictions += 1
+        self.recent.evicted(model, now)
+
     def refuse(self, code: str) -> None:
         """A request was refused."""
         self.refused[code] = self.refused.get(code, 0) + 1
 
     def document(self) -> dict[str, Any]:
-        """All of it as plain values."""
-        return asdict(self)
+        """All that is counted, as plain values."""
+        return {one.name: _plain(getattr(self, one.name)) for one in fields(self) if one.name != "recent"}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Histogram):
+        return asdict(value)
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return list(value) if isinstance(value, list) else value
 
 
 def _of(histograms: dict[Any, Histogram], key: Any) -> Histogram:

@@ -23,6 +23,7 @@ import numpy as np
 
 from fairway.engine.serving.engine import ServingEngine, ServingEngineOptions
 from fairway.engine.serving.messages import (
+    HOPELESS,
     BatchArrived,
     BatchDone,
     Command,
@@ -43,6 +44,7 @@ from fairway.engine.serving.messages import (
     Restarted,
     Run,
     Send,
+    TakesUntil,
     TimePassed,
 )
 from fairway.engine.serving.residency import EPOCH_BITS
@@ -115,6 +117,7 @@ class ServingWorker:
         self._inbox: deque[Arrival] = deque()
         self._events: deque[Event] = deque()
         self._is_telling = False
+        self._turned_away = 0  # requests since the last sign that would have had to wait for too long
         self._owner = worker_owner(number, epoch)
         self._lanes = stage_lane, load_lane, loop_lane = seams.run_record().lanes(number)
         self._values = RequestValues(seams.values(self._owner), loop_lane, self._now)
@@ -140,6 +143,8 @@ class ServingWorker:
             lane=stage_lane,
             limits=limits,
             is_suspect=self._door.is_suspect,
+            may_hang=self._door.may_hang,
+            takes_until=lambda until: self._tell(TakesUntil(until)),
         )
         self._clients = ClientRequests(
             "the planner" if self._plans else f"worker {number}",
@@ -350,7 +355,8 @@ class ServingWorker:
         self._supervisor = sender
         self._clients.time_passed()
         self.transport.stay_reachable()
-        self.transport.send(sender, ("pong", number))
+        self.transport.send(sender, ("pong", number, self.engine.waiting + self._turned_away))
+        self._turned_away = 0
 
     def _notice_came(self, sender: Address, content: Any) -> None:
         """The supervisor says which requests, workflows and models workers die of."""
@@ -362,12 +368,10 @@ class ServingWorker:
             self.transport.send(self._supervisor, ("cleared", mark))
 
     def _tally_wanted(self, sender: Address) -> None:
-        desk = self.engine.desk
-        self.tally.waiting = len(self.engine.queue) if desk is None else desk.waiting
-        self.tally.open = len(self._clients)
-        self.tally.held = len(self._values)
-        self.tally.resident = [self._models.names[model] for model in self.engine.memory.resident]
-        self.transport.send(sender, ("tally", self.tally.document()))
+        tally = self.tally
+        tally.waiting, tally.open, tally.held = self.engine.waiting, len(self._clients), len(self._values)
+        tally.resident = [self._models.names[model] for model in self.engine.memory.resident]
+        self.transport.send(sender, ("tally", tally.document()))
 
     # What the engine wants
 
@@ -401,10 +405,11 @@ class ServingWorker:
             self._peers.send(send)
 
     def _load(self, load: Load) -> None:
-        self.tally.loads += 1
+        self.tally.load_began(self._models.names[load.model], self._now())
         self._models.load(load.model, partial(self._loaded, load))
 
     def _loaded(self, load: Load, problem: BaseException | None) -> None:
+        self.tally.recent.load_ended(self._models.names[load.model], self._now())
         if problem is None:
             if self._supervisor is not None and self._door.is_on_trial(load.model):
                 self.transport.send(self._supervisor, ("loaded", load.model))
@@ -413,10 +418,11 @@ class ServingWorker:
             self._tell(ModelFailed(load.copy, load.model, self._models.why_not(load.model, problem)))
 
     def _evict(self, evict: Evict) -> None:
-        self.tally.evictions += 1
+        self.tally.evicted(self._models.names[evict.model], self._now())
         self._models.evict(evict.model)
 
     def _refuse(self, refuse: Refuse) -> None:
+        self._turned_away += refuse.code == HOPELESS
         self._clients.refuse(refuse)
         self._batch_messages.begins_again(refuse.key)
 
@@ -448,5 +454,6 @@ _UNDERSTOOD: Mapping[str, tuple[Callable[..., None], int]] = {
     "notice": (ServingWorker._notice_came, 1),
     "ping": (ServingWorker._sign_wanted, 1),
     "tally": (ServingWorker._tally_wanted, 0),
+    "recent": (lambda at, asker: at.transport.send(asker, ("recent", at.tally.recent.document(at._now()))), 0),
 }
 """What can be said to a worker: by its first word, what takes it in, and how many parts follow."""

@@ -23,10 +23,10 @@ _WORKFLOW_BYTES = 2
 
 _STATE = Struct("=qd")
 """Whether something is under way, and when the last thing ended."""
-_FACTS = Struct("=iiqdd")
+_FACTS = Struct("=iiqddd")
 _MARK = Struct(f"={MARK_BYTES}s")
 _MARKS_AT = _STATE.size + _FACTS.size
-_LANE = Struct(f"=qdiiqdd{MARK_BYTES}s")
+_LANE = Struct(f"=qdiiqddd{MARK_BYTES}s")
 """All of a lane with one mark, as most have: one call writes it."""
 LANE_BYTES = 2048
 _MOST_MARKS = (LANE_BYTES - _MARKS_AT) // MARK_BYTES
@@ -59,7 +59,8 @@ class LaneKind(IntEnum):
 class Running(NamedTuple):
     """What a lane says: a workflow and a stage of it, or a model (`number`), and the marks of the requests.
 
-    `until` is when it should have ended, `ended` when it has, unless it `is_active`.
+    `until` is when it should have ended, `ended` when it has, unless it `is_active`. From `overdue` on it takes so much
+    longer than it usually does that it may hang.
     """
 
     kind: LaneKind
@@ -70,6 +71,7 @@ class Running(NamedTuple):
     until: float
     ended: float
     marks: tuple[bytes, ...]
+    overdue: float = math.inf
 
 
 class Lane:
@@ -83,7 +85,14 @@ class Lane:
         self._holder = 0
 
     def begin(
-        self, number: int, stage: int, since: float, until: float, marks: Sequence[bytes], holder: int = 0
+        self,
+        number: int,
+        stage: int,
+        since: float,
+        until: float,
+        marks: Sequence[bytes],
+        holder: int = 0,
+        overdue: float = math.inf,
     ) -> None:
         """Something begins."""
         if not self._on:
@@ -97,7 +106,7 @@ class Lane:
                 at += MARK_BYTES
                 _MARK.pack_into(memory, at, mark)
         first = marks[0] if marks else NO_MARK
-        _LANE.pack_into(memory, offset, _ACTIVE, math.inf, number, stage, count, since, until, first)
+        _LANE.pack_into(memory, offset, _ACTIVE, math.inf, number, stage, count, since, until, overdue, first)
 
     def end(self, now: float, holder: int = 0) -> None:
         """It has ended; nothing if something else has begun here since, with another `holder`."""
@@ -110,11 +119,13 @@ class Lane:
 
     def clear(self) -> None:
         """A new process begins, which has done nothing yet."""
-        _LANE.pack_into(self._memory, self._offset, _IDLE, -math.inf, -1, -1, 0, -math.inf, -math.inf, NO_MARK)
+        _LANE.pack_into(
+            self._memory, self._offset, _IDLE, -math.inf, -1, -1, 0, -math.inf, -math.inf, math.inf, NO_MARK
+        )
 
     def read(self) -> Running | None:
         """What it says; None if nothing was done here in this life."""
-        state, ended, number, stage, count, since, until, _ = _LANE.unpack_from(self._memory, self._offset)
+        state, ended, number, stage, count, since, until, overdue, _ = _LANE.unpack_from(self._memory, self._offset)
         if number < 0:
             return None
         at = self._offset + _MARKS_AT
@@ -122,7 +133,7 @@ class Lane:
             bytes(self._memory[at + MARK_BYTES * each : at + MARK_BYTES * (each + 1)])
             for each in range(max(0, min(count, _MOST_MARKS)))
         )
-        return Running(self.kind, state == _ACTIVE, number, stage, since, until, ended, marks)
+        return Running(self.kind, state == _ACTIVE, number, stage, since, until, ended, marks, overdue)
 
 
 class RunRecord:

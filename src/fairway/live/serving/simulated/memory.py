@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -119,12 +120,19 @@ class SimulatedLane(Lane):
         life.at_end.append(self.turn_off)
 
     def begin(
-        self, number: int, stage: int, since: float, until: float, marks: Sequence[bytes], holder: int = 0
+        self,
+        number: int,
+        stage: int,
+        since: float,
+        until: float,
+        marks: Sequence[bytes],
+        holder: int = 0,
+        overdue: float = math.inf,
     ) -> None:
         """Something begins."""
         background = self._background()
         if background is None or not background.hangs:
-            write = partial(super().begin, number, stage, since, until, marks, holder)
+            write = partial(super().begin, number, stage, since, until, marks, holder, overdue)
             self._life.write(f"begin-{self.kind.name}", self._memory, self._offset, LANE_BYTES, write)
 
     def end(self, now: float, holder: int = 0) -> None:

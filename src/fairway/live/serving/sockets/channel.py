@@ -75,7 +75,11 @@ class Channel:
 
     def send(self, message: Message) -> bool:
         """Send a message, or keep it; True if something is left to be written when the socket is ready for it."""
-        self._outgoing.append(self._encoded(message))
+        return self.send_framed(self._encoded(message))
+
+    def send_framed(self, content: bytes) -> bool:
+        """Send a message that is encoded already, such as for several channels (`encoded`)."""
+        self._outgoing.append(content)
         return self.flush()
 
     def flush(self) -> bool:

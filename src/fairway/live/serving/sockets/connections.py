@@ -16,13 +16,13 @@ import signal
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from fairway.live.serving.seams.transport import Address, Arrival, Message, WireError
-from fairway.live.serving.sockets.channel import Channel
+from fairway.live.serving.sockets.channel import Channel, encoded
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,6 +67,15 @@ class Connections(ABC):
 
     def send(self, to: Address, message: Message) -> bool:
         """Send a message, now or when the socket can take it; False if no process is there."""
+        return self._sent(to, lambda channel: channel.send(message))
+
+    def send_to_all(self, all_of_them: Iterable[Address], message: Message) -> None:
+        """Send one message, in which no large values are spoken of, to several; it is encoded once."""
+        content = encoded(message)
+        for to in all_of_them:
+            self._sent(to, lambda channel: channel.send_framed(content))
+
+    def _sent(self, to: Address, send: Callable[[Channel], bool]) -> bool:
         channel = self._called(to) if isinstance(to, int) else to
         if channel is None:
             return False
@@ -74,7 +83,7 @@ class Connections(ABC):
         if channel.closed:
             return False
         try:
-            if channel.send(message):
+            if send(channel):
                 self._polls.modify(channel.fileno(), _BOTH)
         except OSError:  # its end will be read, too, and is an arrival then
             return False

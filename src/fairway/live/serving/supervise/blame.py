@@ -7,6 +7,9 @@ and no process at hand:
   takes the last one along; it runs alone, and is cleared if it is answered. After `MOST_DEATHS` it is refused: two
   deaths, or three if the processes were killed by signal 9, which may have come from anywhere. One that ran longer than
   it may is refused at once.
+- A request that was put aside, since it took longer than usual while others waited for its worker, is a suspect as
+  well, but it may take twice as long the next time; after the third time it is refused. Of all that were put aside one
+  runs at a time, and nothing beside it of a workflow that had several of them: they hold one worker at most.
 - Other requests of its workflow wait as well while there is one worker only, or none, since they may be of the same
   kind, and are on trial then. If it was signal 9, they wait for three seconds at most, and are not.
 - A workflow with several suspects that are not cleared is on trial: one request of it at a time, through one door. If
@@ -21,12 +24,12 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fairway.back_off import BackOff
-from fairway.live.serving.seams.run_record import NO_MARK, LaneKind, Running
+from fairway.live.serving.seams.run_record import NO_MARK, LaneKind, Running, workflow_of
 from fairway.live.serving.seams.transport import WireError
 
 MOST_DEATHS = 2.0
@@ -45,6 +48,8 @@ _MOST_WAIT_SECONDS, _MOST_HELD_SECONDS = 15.0, 3.0
 _REFUSED_SECONDS = 300.0
 _MOST_REFUSED = 1024
 _RECENT_SECONDS = 1.0
+_TURN_SECONDS, _PUT_ASIDE_SECONDS = 2.0, 60.0
+_MOST_TIMES_ASIDE = 3
 
 Culprit = tuple[str, int]
 """("workflow", number) or ("model", number)."""
@@ -56,8 +61,9 @@ class Notice(NamedTuple):
     """What the doors have to know.
 
     Marks of requests that are refused, with the reason; marks of suspects, which wait unless `suspects_run`, and of
-    those that have just become suspects `again`; workflows and models that are on trial or set aside, with the reason.
-    The door of process `tries_at` lets those on trial in, one at a time.
+    those that have just become suspects `again`; those that were put `aside`, the one first whose turn it is; workflows
+    and models that are on trial or set aside, with the reason. The door of process `tries_at` lets those on trial in,
+    one at a time.
     """
 
     refused: dict[bytes, str]
@@ -65,12 +71,13 @@ class Notice(NamedTuple):
     again: frozenset[bytes]
     suspects_run: bool
     culprits: dict[Culprit, tuple[str, str]]
+    aside: tuple[bytes, ...]
     tries_at: int
 
     @classmethod
     def checked(cls, content: object) -> Notice:
         """The notice that came as a message; refuses what no supervisor would send."""
-        kinds = [dict, frozenset, frozenset, bool, dict, int]
+        kinds = [dict, frozenset, frozenset, bool, dict, tuple, int]
         if type(content) is tuple and [type(part) for part in content] == kinds:
             return cls(*content)
         raise WireError("a notice that is none")
@@ -79,12 +86,14 @@ class Notice(NamedTuple):
 class Death(NamedTuple):
     """How a worker came to its end: what it did, and how it ended.
 
-    `overrun` is the lane that took too long, for which the worker was killed. `status` is its exit status.
+    `overrun` is the lane that took too long, for which the worker was killed. `status` is its exit status. One that
+    was `put_aside` had not reached its limit, but took longer than usual while others waited.
     """
 
     doing: Sequence[Running]
     status: str
     overrun: LaneKind | None = None
+    put_aside: bool = False
 
 
 @dataclass(slots=True)
@@ -111,6 +120,8 @@ class Blame:
         self._suspects_run = True
         self._waits_since = math.inf
         self._again: set[bytes] = set()
+        self._aside: OrderedDict[bytes, tuple[float, int]] = OrderedDict()  # since when, and how often; by turns
+        self._turn, self._turn_at = NO_MARK, -math.inf
         self._is_new = True
 
     @property
@@ -126,6 +137,7 @@ class Blame:
             frozenset(self._again),
             self._suspects_run,
             {culprit: (case.state, case.reason) for culprit, case in self._cases.items() if case.state},
+            tuple(self._aside),
             tries_at,
         )
 
@@ -146,11 +158,18 @@ class Blame:
             weight = _UNCLEAR
         if death.status == _BY_SIGNAL_9 and not overrun:
             weight *= _KILLED
+        if death.put_aside:
+            weight = 0.0
         for each in doing:
             self._hold_against(now, each, weight, death, bool(overrun))
 
+    def allowance(self, marks: Sequence[bytes]) -> float:
+        """How many times what is usual these requests may take while others wait: twice as long each time."""
+        return 2.0 ** min(self._aside.get(mark, (0.0, 0))[1] for mark in marks) if marks else 1.0
+
     def cleared(self, mark: bytes) -> None:
         """A suspect was answered."""
+        self._aside.pop(mark, None)
         if self._weights.pop(mark, None) is not None:
             self._is_new = True
             for case in self._cases.values():
@@ -163,8 +182,9 @@ class Blame:
         if self._cases.pop(("model", model), None) is not None:
             self._is_new = True
 
-    def time_passed(self, now: float, *, all_there: bool, several_there: bool) -> None:
+    def time_passed(self, now: float, *, all_there: bool, several_there: bool, running: Collection[bytes] = ()) -> None:
         """Let those in again whose time has come; suspects run when several workers are there, or all."""
+        self._pass_the_turn(now, running)
         waited = now - self._waits_since > _MOST_WAIT_SECONDS
         if not self._suspects_run and (all_there or several_there or waited):
             self._suspects_run, self._waits_since, self._is_new = True, math.inf, True
@@ -182,13 +202,32 @@ class Blame:
                 self._enter(case, TRIED if case.by_itself else "", now + _TRIAL_SECONDS if case.by_itself else math.inf)
             elif case.state == SET_ASIDE and now >= case.until:
                 self._enter(case, TRIED, now + _TRIAL_SECONDS)
-            elif case.state == TRIED and not (case.deaths or case.times_set_aside):
+            elif case.state == TRIED and not (case.deaths or case.times_set_aside or self._has_aside(culprit)):
                 self._enter(case, "", math.inf)
-            elif case.state == TRIED and now >= case.until and all_there:
+            elif case.state == TRIED and now >= case.until and all_there and not self._has_aside(culprit):
                 case.deaths.clear()
                 self._enter(case, "", now + _WINDOW_SECONDS * (1 + case.times_set_aside))
             if not case.state and not case.deaths and not (now < case.until < math.inf):
                 del self._cases[culprit]
+
+    def _has_aside(self, culprit: Culprit) -> bool:
+        kind, number = culprit
+        return kind == "workflow" and any(workflow_of(mark) == number for mark in self._aside)
+
+    def _pass_the_turn(self, now: float, running: Collection[bytes]) -> None:
+        """The one whose turn it is has it until it is answered or refused, or for a while if it does not run."""
+        aside = self._aside
+        for mark, (since, _) in list(aside.items()):
+            if now - since > _PUT_ASIDE_SECONDS and mark not in running:  # its client has gone
+                del aside[mark]
+                self._weights.pop(mark, None)
+                self._is_new = True
+        turn = next(iter(aside), NO_MARK)
+        if turn != self._turn or turn in running:
+            self._turn, self._turn_at = turn, now
+        elif now - self._turn_at > _TURN_SECONDS and len(aside) > 1:
+            aside.move_to_end(turn)
+            self._turn, self._turn_at, self._is_new = next(iter(aside)), now, True
 
     def _hold_against(self, now: float, running: Running, weight: float, death: Death, overran: bool) -> None:
         self._is_new = True
@@ -200,7 +239,9 @@ class Blame:
         seconds = running.until - running.since
         late = now > running.until
         how = f"ended workers (status {death.status})"
-        if overran:
+        if death.put_aside:
+            how = "took longer than usual while others waited"
+        elif overran:
             how = f"took longer than {seconds:.3g} s" if late else "let no other code of its worker run"
         case = self._cases.setdefault(culprit, _Case())
         marks = {mark for mark in running.marks if mark != NO_MARK}
@@ -209,22 +250,28 @@ class Blame:
         for mark in marks:
             total = self._weights[mark] = self._weights.get(mark, 0.0) + weight
             self._weights.move_to_end(mark)
-            if overran or total >= MOST_DEATHS:
+            if death.put_aside:
+                times = self._aside.pop(mark, (now, 0))[1] + 1
+                self._aside[mark] = (now, times)
+                self._turn_at = now
+            gave_up = self._aside.get(mark, (now, 0))[1] >= _MOST_TIMES_ASIDE
+            if (overran and not death.put_aside) or total >= MOST_DEATHS or gave_up:
                 case.has_proof = True
-                told = how if overran else f"{how} each time that it was tried"
+                told = how if overran and not gave_up else f"{how} each time that it was tried"
                 self._refuse(now, mark, f"it {told}, so it is not tried again")
         while len(self._weights) > _MOST_REFUSED:
             self._weights.popitem(last=False)
-        self._judge(now, kind, case, death.status, f"{kind} '{name}' {how}")
+        self._judge(now, kind, case, death, f"{kind} '{name}' {how}")
 
-    def _judge(self, now: float, kind: str, case: _Case, status: str, what: str) -> None:
+    def _judge(self, now: float, kind: str, case: _Case, death: Death, what: str) -> None:
         weight = sum(each[1] for each in case.deaths)
+        status = death.status
         case.by_itself = status != _BY_SIGNAL_9
         if kind == "model":
             guilty, suspicious = weight >= MOST_DEATHS, True
         else:
             requests = len({frozenset(marks) for _, _, marks in case.deaths})  # one that is tried again is one
-            is_sure = case.has_proof or status != _BY_SIGNAL_9
+            is_sure = case.has_proof or status != _BY_SIGNAL_9 or death.put_aside
             guilty = requests >= (_SET_ASIDE_REQUESTS if is_sure else _MANY_REQUESTS)
             suspicious = requests >= _TRIED_REQUESTS
         if guilty or (case.times_set_aside and case.state == TRIED):
@@ -242,6 +289,7 @@ class Blame:
         self._is_new = True
 
     def _refuse(self, now: float, mark: bytes, reason: str) -> None:
+        self._aside.pop(mark, None)
         self._refused[mark] = (now + _REFUSED_SECONDS, reason)
         while len(self._refused) > _MOST_REFUSED:
             self._refused.popitem(last=False)

@@ -72,6 +72,8 @@ class Monitor:
         self._lanes = [record.lanes(worker.number) for worker in workers]
         self._blame, self._doors = blame, doors
         self._overran: dict[int, LaneKind] = {}
+        self._put_aside: set[int] = set()
+        self._newest: dict[bytes, float] = {}
         self._late: dict[tuple[int, LaneKind], float] = {}
         self._called_busy: dict[int, float] = {}
 
@@ -100,6 +102,7 @@ class Monitor:
         now = self._now()
         # What this thread has slept through while the machine was busy says nothing about the workers.
         passed, self._turned_at = min(now - self._turned_at, 2 * _TURN_SECONDS), now
+        self._take_stock()
         for worker in self.workers:
             worker.take_signs(now)
             self._take_reports(worker)
@@ -114,6 +117,11 @@ class Monitor:
                 self._pool.kill(worker.number)
             elif worker.number in self._starting:
                 self._welcome(worker, now)
+            elif worker.number not in self._put_aside and self.replaces and self._holds_others_up(worker, now):
+                _LOG.warning("%s is ended: a stage takes longer than usual, and others wait", worker.name)
+                self._overran[worker.number] = LaneKind.STAGE
+                self._put_aside.add(worker.number)
+                self._pool.kill(worker.number)
             elif worker.line is None:
                 worker.call()
             elif worker.wanted == worker.given:
@@ -125,7 +133,7 @@ class Monitor:
             self._clear(now)
         all_there = not self._starting and not self._due and all(worker.is_there for worker in self.workers)
         running = sum(worker.is_there and worker.has_row for worker in self.workers)
-        self._blame.time_passed(now, all_there=all_there, several_there=running > 1)
+        self._blame.time_passed(now, all_there=all_there, several_there=running > 1, running=self._newest.keys())
         has_just_started = not self.replaces and all_there
         self.replaces |= has_just_started
         if has_just_started or (self._blame.is_new and self.replaces):
@@ -165,6 +173,40 @@ class Monitor:
         if len(doing) == 1 and doing[0].kind != LaneKind.LOAD:
             self._overran[worker.number] = doing[0].kind
         return f"it has given no sign for {worker.silent:.2g} s"
+
+    def _holds_others_up(self, worker: SupervisedWorker, now: float) -> bool:
+        """Whether a worker is in a run that takes longer than usual, while others wait for it.
+
+        Requests that hang would otherwise hold all workers, each until its limit.
+        """
+        stage = self._overdue_stage(worker, now)
+        if stage is None or not self._is_still(worker, stage):
+            return False
+        if worker.waiting or worker.silent > _SIGN_SECONDS:
+            return True
+        planners_queue = sum(other.waiting for other in self.workers if not other.has_row)
+        return planners_queue > 0 and all(
+            self._overdue_stage(other, now) is not None for other in self.workers if other.is_there and other.has_row
+        )
+
+    def _overdue_stage(self, worker: SupervisedWorker, now: float) -> Running | None:
+        """The stage that a worker runs, if it takes longer than it may while others wait."""
+        stage = self._lanes[worker.number][LaneKind.STAGE].read() if worker.has_row else None
+        if stage is None or not stage.is_active:
+            return None
+        # A client whose worker was lost has asked another one: of the run that this one had, nobody takes the result.
+        is_newest = all(self._newest.get(mark, stage.since) <= stage.since for mark in stage.marks)
+        usual = (stage.overdue - stage.since) * (self._blame.allowance(stage.marks) if is_newest else 1.0)
+        return stage if now > stage.since + usual else None
+
+    def _take_stock(self) -> None:
+        """Since when the requests run that run now, by mark; of two runs of one, the later."""
+        self._newest.clear()
+        for worker in self.workers:
+            stage = self._lanes[worker.number][LaneKind.STAGE].read() if worker.is_there else None
+            if stage is not None and stage.is_active:
+                for mark in stage.marks:
+                    self._newest[mark] = max(stage.since, self._newest.get(mark, stage.since))
 
     def _is_still(self, worker: SupervisedWorker, doing: Running) -> bool:
         """Whether a worker does what it did a turn ago: what is read while it is written may be of two things."""
@@ -227,7 +269,9 @@ class Monitor:
         doing = [each for lane in self._lanes[worker.number] if (each := lane.read()) is not None]
         at = ", ".join(f"{each.kind.name.lower()} {each.number}" for each in doing if each.is_active)
         _LOG.warning("%s has ended (%s) at %s; it is started again", worker.name, status, at or "rest")
-        self._blame.died(now, Death(doing, status, self._overran.pop(worker.number, None)))
+        put_aside = worker.number in self._put_aside
+        self._put_aside.discard(worker.number)
+        self._blame.died(now, Death(doing, status, self._overran.pop(worker.number, None), put_aside))
         self._starting.discard(worker.number)
         self._due[worker.number] = now + worker.end_life(now)
         self._died[worker.number] = now

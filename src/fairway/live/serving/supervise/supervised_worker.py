@@ -22,7 +22,8 @@ class SupervisedWorker:
     `wanted` and `given` are the numbers of the last sign that was wanted of it and of the last that it gave. It
     `is_there` once it has given one. `silent` and `stopped` are for how many seconds, as far as the supervisor was
     awake to see it, it has given no sign though one was wanted, and has been kept from running. `reports` are what it
-    has said beside its signs. One that `has_row` runs stages, and has a row in the state table.
+    has said beside its signs, `waiting` how many tasks waited there at the last one. One that `has_row` runs stages,
+    and has a row in the state table.
     """
 
     def __init__(self, number: int, name: str, connect: Callable[[int], Line], *, has_row: bool) -> None:
@@ -35,6 +36,7 @@ class SupervisedWorker:
         self.silent = 0.0
         self.stopped = 0.0
         self.reports: list[Message] = []
+        self.waiting = 0
         self._connect = connect
         self._started_at = 0.0
         self._deaths = 0
@@ -44,6 +46,7 @@ class SupervisedWorker:
         self.epoch += 1
         self._started_at = now
         self.silent = self.stopped = 0.0
+        self.waiting = 0
 
     def end_life(self, now: float) -> float:
         """Its process is dead; returns how long to wait before the next is started."""
@@ -91,7 +94,7 @@ class SupervisedWorker:
             if message[0] != "pong":
                 self.reports.append(message)
                 continue
-            self.given = message[1]
+            self.given, self.waiting = message[1], message[2]
             self.last_sign_at = now
             self.is_there = True
             self.silent = 0.0

@@ -203,6 +203,15 @@ def memory_directory() -> Path:
 
 def tallies(settings: ServingSettings) -> dict[int, dict[str, Any]]:
     """What the workers have counted, and the planner if there is one, of those that answer within a second."""
+    return _said(settings, "tally")
+
+
+def recent(settings: ServingSettings) -> dict[int, dict[str, Any]]:
+    """What they did lately: `runtime.recent` says what of it they keep."""
+    return _said(settings, "recent")
+
+
+def _said(settings: ServingSettings, asked: str) -> dict[int, dict[str, Any]]:
     backend = backend_of(settings)
     lines: dict[int, Line] = {}
     found: dict[int, dict[str, Any]] = {}
@@ -210,7 +219,7 @@ def tallies(settings: ServingSettings) -> dict[int, dict[str, Any]]:
         for number in settings.processes:
             with suppress(OSError):
                 lines[number] = backend.connect(number)
-                lines[number].send(("tally",))
+                lines[number].send((asked,))
         deadline = backend.now() + 1.0
         for number, line in lines.items():
             with suppress(WireError):
