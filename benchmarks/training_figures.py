@@ -147,6 +147,12 @@ def shortest_mean() -> Iterator[Result]:
         yield _fair("min-jct:space-sharing", jobs, bound)
 
 
+def whole_jobs() -> Iterator[Result]:
+    """Policies that choose which jobs run, and share no time out."""
+    for policy, bound in (("allox", 25.3), ("shortest-job-first", 32.0)):
+        yield _fair(policy, "rate=5.6,seed=0", bound)
+
+
 def _fair(policy: str, jobs: str, bound: float) -> Result:
     record = run(jobs, policy, OURS)
     counted, taken = record.jobs.counted, record.jobs.finish - record.jobs.arrival
@@ -206,6 +212,7 @@ PARTS: Mapping[str, Callable[[], Iterator[Result]]] = {
     "engine": our_engine,
     "sharing": sharing,
     "min-jct": shortest_mean,
+    "whole-jobs": whole_jobs,
     "ignorance": ignorance,
     "estimates": estimates,
 }
