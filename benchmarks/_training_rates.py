@@ -4,11 +4,17 @@ Jobs 4000 to 4999 on 36 accelerators of each of three types, under our engine; a
 completion time is under 40 hours. Rates go up until one is not sustained. Beside them stand the authors' figures, from
 the notebooks of their repository (stanford-futuredata/gavel, seed 0). A run ends, as not sustained, when its jobs are
 not done 1,000 hours after the last of them has come.
+
+All points take hours, so they can be kept in a file as they are measured, a line each: another run then measures only
+those that are missing. A point counts only for the source from which it was measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +29,9 @@ from tests.figures import published_hours
 SUSTAINED_HOURS = 40.0
 _PATIENCE_HOURS = 1000.0
 _QUICK_WINDOW = (100, 160)
+_SOURCE = Path(__file__).parent.parent / "src" / "fairway"
+_DECIDES = ("allocate", "engine/training", "profiles", "sim", "traces")
+"""The folders of the source on which a point depends."""
 
 GANGS = "1 to 8 GPUs"
 RATES: Mapping[str, Sequence[float]] = {
@@ -55,6 +64,39 @@ class Curve(NamedTuple):
     authors: Mapping[float, float]
 
 
+class Points:
+    """The points that were measured, in a file of JSON lines; without a file, each is measured anew."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path, self._source = path, digest_of_source()
+        self._hours: dict[str, float | None] = {}
+        if path is not None and path.exists():
+            for line in path.read_text().splitlines():
+                point = json.loads(line)
+                if point.pop("source") == self._source:
+                    hours = point.pop("hours")
+                    self._hours[json.dumps(point, sort_keys=True)] = hours
+
+    def hours(self, point: Mapping[str, object], measure: Callable[[], float | None]) -> float | None:
+        """The hours of a point, from the file if they are there."""
+        key = json.dumps(point, sort_keys=True)
+        if key not in self._hours:
+            self._hours[key] = measure()
+            if self._path is not None:
+                with self._path.open("a") as file:
+                    file.write(json.dumps({**point, "hours": self._hours[key], "source": self._source}) + "\n")
+        return self._hours[key]
+
+
+def digest_of_source() -> str:
+    """That of all modules on which a point depends."""
+    found = hashlib.blake2b(digest_size=8)
+    for folder in _DECIDES:
+        for path in sorted((_SOURCE / folder).rglob("*.py")):
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
 class _OverloadedError(Exception):
     """The jobs that count are not done long after they came."""
 
@@ -76,14 +118,18 @@ def hours_at(policy: str, rate: float, options: TrainingOptions, *, gangs: bool)
         return None
 
 
-def curves(*, quick: bool, seed: int) -> Iterator[Curve]:
+def curves(*, quick: bool, seed: int, points: Points | None = None) -> Iterator[Curve]:
     """A curve for each policy, first without gangs and then with them."""
+    points = points or Points(None)
     options = TrainingOptions(window=_QUICK_WINDOW if quick else WINDOW, seed=seed)
     for jobs, rates in RATES.items():
         for policy in POLICIES:
             ours: dict[float, float | None] = {}
             for rate in rates[3:8:4] if quick else rates:
-                ours[rate] = hours_at(policy, rate, options, gangs=jobs == GANGS)
+                ours[rate] = points.hours(
+                    {"policy": policy, "jobs": jobs, "rate": rate, "seed": seed, "quick": quick},
+                    partial(hours_at, policy, rate, options, gangs=jobs == GANGS),
+                )
                 if not sustained(ours[rate]):
                     break
             yield Curve(policy, jobs, ours, published_hours(policy, jobs))

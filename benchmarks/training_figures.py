@@ -9,7 +9,7 @@ others ran it. `within` is the relative difference that we promise.
 Then the same jobs and policy under our engine, with and without a restart cost, with space sharing, and how much of the
 benefit of space sharing is left when only a fifth of the co-location rates is measured (4 accelerators of each type,
 jobs 100 to 349). `--only rates` makes the table of the rates that every policy sustains, and with `--figure` a page of
-it; it takes hours, so it is not part of the rest.
+it; it takes hours, so it is not part of the rest, and `--points FILE` goes on where an earlier run has stopped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import typer
 
 from benchmarks._recorded_runs import differences
 from benchmarks._report import Result, show
-from benchmarks._training_rates import curves, draw, rows
+from benchmarks._training_rates import Points, curves, draw, rows
 from benchmarks._training_runs import WINDOW, mean_hours, run
 from fairway.cluster import Cluster
 from fairway.sim.profiling import Profiling
@@ -147,6 +147,12 @@ def shortest_mean() -> Iterator[Result]:
         yield _fair("min-jct:space-sharing", jobs, bound)
 
 
+def whole_jobs() -> Iterator[Result]:
+    """Policies that choose which jobs run, and share no time out."""
+    for policy, bound in (("allox", 25.3), ("shortest-job-first", 32.0)):
+        yield _fair(policy, "rate=5.6,seed=0", bound)
+
+
 def _fair(policy: str, jobs: str, bound: float) -> Result:
     record = run(jobs, policy, OURS)
     counted, taken = record.jobs.counted, record.jobs.finish - record.jobs.arrival
@@ -206,14 +212,15 @@ PARTS: Mapping[str, Callable[[], Iterator[Result]]] = {
     "engine": our_engine,
     "sharing": sharing,
     "min-jct": shortest_mean,
+    "whole-jobs": whole_jobs,
     "ignorance": ignorance,
     "estimates": estimates,
 }
 
 
-def _rates(figure: Path | None, seed: int, *, quick: bool) -> Iterator[Result]:
+def _rates(figure: Path | None, points: Path | None, seed: int, *, quick: bool) -> Iterator[Result]:
     found = []
-    for curve in curves(quick=quick, seed=seed):
+    for curve in curves(quick=quick, seed=seed, points=Points(points)):
         found.append(curve)
         yield from rows(curve)
     if figure is not None:
@@ -224,6 +231,9 @@ def main(
     destination: Annotated[str | None, typer.Option("--json", help="Write the results here, - for stdout.")] = None,
     only: Annotated[list[str] | None, typer.Option(help=f"One of the parts: {', '.join(PARTS)}, rates.")] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the rates into this HTML file.")] = None,
+    points: Annotated[
+        Path | None, typer.Option(help="Keep each point of the rates in this file, and measure only what is missing.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few jobs, to see that it runs; no targets.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Other jobs, for the rates.")] = 0,
 ) -> None:
@@ -232,13 +242,14 @@ def main(
         raise typer.BadParameter(
             f"'{unknown[0]}' given, expected one of {', '.join(PARTS)}, rates", param_hint="--only"
         )
-    if figure is not None and "rates" not in chosen:
-        raise typer.BadParameter("draws the rates; add --only rates", param_hint="--figure")
+    for path, hint, does in ((figure, "--figure", "draws the rates"), (points, "--points", "keeps the rates")):
+        if path is not None and "rates" not in chosen:
+            raise typer.BadParameter(f"{does}; add --only rates", param_hint=hint)
     parts = [part() for name, part in PARTS.items() if name in chosen]
     if quick:
         parts = [quickly()] if only is None else []
     if "rates" in chosen:
-        parts.append(_rates(figure, seed, quick=quick))
+        parts.append(_rates(figure, points, seed, quick=quick))
     show("training_figures", (result for part in parts for result in part), destination)
 
 

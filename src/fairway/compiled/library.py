@@ -186,7 +186,10 @@ def _in_form(call: Callable[..., Any], kinds: list[str | list[str]], given: tupl
     def formed(kind: str, value: Any) -> Any:
         if kind in SCALARS:
             return float(value) if kind == "d" else int(value)
-        wanted, before = DTYPES[kind[-1]], np.asarray(value)
+        wanted = DTYPES[kind[-1]]
+        if type(value) is np.ndarray and value.dtype == wanted and value.ndim == int(kind[:-1]) and value.flags.carray:
+            return value
+        before = np.asarray(value)
         if before.size and not np.can_cast(before.dtype, wanted, "same_kind"):
             raise TypeError(f"{name}: an array of {before.dtype} given, expected one of {wanted}")
         array = np.require(before, wanted, ["C", "A", "E"])

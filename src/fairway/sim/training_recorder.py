@@ -124,7 +124,7 @@ class Recorder:
         wall_seconds: float,
     ) -> TrainingRecord:
         """Everything, as columns."""
-        rows, size = self.jobs, len(self.jobs)
+        rows, size, in_parts = self.jobs, len(self.jobs), self._has_parts()
         counted = np.ones(size, dtype=bool)
         if window is not None:
             counted = (np.arange(size) >= window[0]) & (np.arange(size) < window[1])
@@ -136,8 +136,8 @@ class Recorder:
             start=np.array([row.start for row in rows]),
             finish=np.array([row.finish for row in rows]),
             scale_factor=np.array(
-                [row.job.scale_factor * (row.job.part if self._has_parts() else 1) for row in rows],
-                dtype=float if self._has_parts() else np.int64,
+                [row.job.scale_factor * (row.job.part if in_parts else 1) for row in rows],
+                dtype=float if in_parts else np.int64,
             ),
             weight=np.array([row.job.weight for row in rows]),
             isolated_seconds=np.array([row.isolated_seconds for row in rows]),
@@ -162,7 +162,7 @@ class Recorder:
             offset=np.array(self._offsets, dtype=np.int64),
             workers=np.array(self._workers, dtype=np.int64),
         )
-        counted_in = float if self._has_parts() else np.int64
+        counted_in = float if in_parts else np.int64
         timeline = Timeline(
             time=np.array(self._times),
             waiting=np.array(self._waiting, dtype=np.int64),

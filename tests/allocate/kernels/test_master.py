@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.kernels.master import Master
+from fairway.allocate.kernels.master import Master, begin, mixture, offer
 
 
 def best_mixture(usages: FloatArray, levels: FloatArray) -> float:
@@ -33,13 +33,19 @@ def answers(seed: int) -> tuple[FloatArray, FloatArray]:
     return np.where(keep[:, None], usages, usages[again]), np.where(keep, levels, levels[again])
 
 
+def mixed(usages: FloatArray, levels: FloatArray) -> Master:
+    """The problem with all of these answers, offered one after the other."""
+    master = begin(usages[0], float(levels[0]), len(levels))
+    for usage, level in zip(usages[1:], levels[1:], strict=True):
+        offer(master, usage, float(level))
+    return master
+
+
 @given(st.integers(0, 10_000))
 def test_after_each_answer_the_mixture_is_the_best_and_its_prices_prove_it(seed: int) -> None:
     usages, levels = answers(seed)
-    master = Master(usages[0], float(levels[0]))
-    for count in range(1, len(levels)):
-        master.add(usages[count], float(levels[count]))
-        value, prices = master.solve()
+    master = mixed(usages, levels)
+    value, prices = float(master.best[-1]), master.best[:-1]
     assert value == pytest.approx(best_mixture(usages, levels), rel=1e-8)
     assert (prices >= 0).all()
     # Weak duality: no answer is worth more than its usage costs at these prices, plus what is left of the value.
@@ -50,14 +56,11 @@ def test_after_each_answer_the_mixture_is_the_best_and_its_prices_prove_it(seed:
 @given(st.integers(0, 10_000))
 def test_the_mixture_fits_and_reaches_the_value(seed: int) -> None:
     usages, levels = answers(seed)
-    master = Master(usages[0], float(levels[0]))
-    for usage, level in zip(usages[1:], levels[1:], strict=True):
-        master.add(usage, float(level))
-    value, _ = master.solve()
-    mixture = master.mixture()
+    master = mixed(usages, levels)
+    value = float(master.best[-1])
     parts = np.zeros(len(levels))
-    for answer, part in mixture:
-        parts[answer] = part
+    answers_in, their_parts = mixture(master)
+    parts[answers_in] = their_parts
     assert parts.sum() == pytest.approx(1.0)
     assert (parts >= 0).all()
     assert (parts @ usages <= 1 + 1e-8).all()
@@ -65,15 +68,16 @@ def test_the_mixture_fits_and_reaches_the_value(seed: int) -> None:
 
 
 def test_an_only_answer_is_the_mixture() -> None:
-    master = Master(np.array([0.5, 0.2]), 3.0)
-    assert master.solve()[0] == pytest.approx(3.0)
-    assert master.mixture() == [(0, 1.0)]
+    master = begin(np.array([0.5, 0.2]), 3.0, 1)
+    assert master.best[-1] == pytest.approx(3.0)
+    assert [part.tolist() for part in mixture(master)] == [[0], [1.0]]
 
 
 def test_an_answer_that_does_not_fit_is_mixed_in_as_far_as_it_does() -> None:
-    master = Master(np.array([0.5]), 1.0)
-    master.add(np.array([1.5]), 3.0)
-    value, prices = master.solve()
-    assert value == pytest.approx(2.0)
-    assert prices == pytest.approx([2.0])  # a whole capacity more would lift the level by 2
-    assert master.mixture() == [(0, pytest.approx(0.5)), (1, pytest.approx(0.5))]
+    master = begin(np.array([0.5]), 1.0, 1)
+    offer(master, np.array([1.5]), 3.0)
+    assert master.best[-1] == pytest.approx(2.0)
+    assert master.best[:-1] == pytest.approx([2.0])  # a whole capacity more would lift the level by 2
+    numbers, parts = mixture(master)
+    assert numbers.tolist() == [0, 1]
+    assert parts == pytest.approx([0.5, 0.5])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
 from fairway.allocate.policies.shortest_job_first import ShortestJobFirst
 from fairway.allocate.problem import Pairs, Problem
@@ -77,11 +78,31 @@ def test_nobody_waits_who_would_fit(policy, problem):
 
 
 @given(problems())
-def test_a_waiting_job_is_nowhere_shorter_than_an_equally_wide_one_that_runs_there(problem):
+def test_a_waiting_job_could_not_be_done_sooner_than_an_equally_wide_one_that_runs(problem):
     decision = ShortestJobFirst().allocate(problem)
     with np.errstate(divide="ignore", invalid="ignore"):
         seconds = np.where(problem.runnable, problem.steps_left[:, None] / problem.rates, np.inf)
+    soonest = seconds.min(axis=1, initial=np.inf)
     for waiting in np.flatnonzero(decision.job_shares.sum(axis=1) == 0):
-        for running, column in np.argwhere(decision.job_shares > 0):
-            if problem.scale_factors[running] >= problem.scale_factors[waiting]:
-                assert seconds[waiting, column] >= seconds[running, column]
+        for running, _ in np.argwhere(decision.job_shares > 0):
+            able = problem.runnable[waiting][problem.runnable[running]].all()
+            if able and problem.scale_factors[running] >= problem.scale_factors[waiting]:
+                assert soonest[waiting] >= soonest[running]
+
+
+def test_a_job_that_is_as_fast_anywhere_leaves_the_fast_type_to_one_that_needs_it():
+    problem = Problem.of_arrays({"v100": 1, "k80": 1}, [[1.0, 1.0], [5.0, 1.0]], steps_left=[1, 100])
+    assert shares_of(ShortestJobFirst().allocate(problem)) == {"0": {"k80": 1.0}, "1": {"v100": 1.0}}
+
+
+@given(problems())
+def test_jobs_of_one_worker_are_placed_with_the_least_sum_of_slow_downs(problem):
+    problem = replace(problem, scale_factors=np.ones(len(problem)))
+    decision = ShortestJobFirst().allocate(problem)
+    runs = np.flatnonzero(decision.job_shares.any(axis=1))
+    rates, size = problem.rates, len(problem) * 100.0
+    slower = np.divide(problem.fastest[:, None], rates, out=np.full_like(rates, size), where=rates > 0)
+    places = np.repeat(np.arange(len(problem.types)), problem.workers.astype(int))
+    costs = slower[np.ix_(runs, places)]
+    rows, columns = linear_sum_assignment(costs)
+    assert (decision.job_shares * slower).sum() == pytest.approx(costs[rows, columns].sum())

@@ -20,7 +20,7 @@ from fairway.allocate.problem import Problem
 _WHOLE = 1.0 - 1e-9
 """A share from here on means all of the time."""
 
-_ROUNDING = 1e-9
+ROUNDING = 1e-9
 """Parts of workers add up to whole ones but for so much."""
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -44,7 +44,7 @@ class WholeGangs:
 
     def room(self, job: int) -> list[int]:
         """The types on which this job can run and its gang fits now."""
-        fits = self.problem.runnable[job] & (self.free + _ROUNDING >= self.problem.scale_factors[job])
+        fits = self.problem.runnable[job] & (self.free + ROUNDING >= self.problem.scale_factors[job])
         columns: list[int] = np.flatnonzero(fits).tolist()
         return columns
 

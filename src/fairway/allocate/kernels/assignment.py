@@ -24,9 +24,15 @@ _PASSES = 30
 
 
 @compiled_within()
-def _alone(m: int, w: int, value: FloatArray, rates: FloatTable, on: IntArray, beside: IntArray, stay: float) -> float:
-    worth: float = value[m] * rates[m, w]
-    return worth * stay if on[m] == w and beside[m] < 0 else worth
+def _each_alone(value: FloatArray, rates: FloatTable, on: IntArray, beside: IntArray, stay: float) -> FloatTable:
+    """What each job is worth alone on each type."""
+    alone = np.empty(rates.shape)
+    for m in range(len(value)):
+        for w in range(rates.shape[1]):
+            alone[m, w] = value[m] * rates[m, w]
+            if on[m] == w and beside[m] < 0:
+                alone[m, w] *= stay
+    return alone
 
 
 @compiled_within()
@@ -44,13 +50,14 @@ def _pair(
 @compiled_within()
 def _find_place(
     m: int, to: IntArray, mate: IntArray, left: IntArray, shares: bool, value: FloatArray, rates: FloatTable,
-    scale: IntArray, kind: IntArray, table: FloatBlocks, on: IntArray, beside: IntArray, stay: float,
+    alone: FloatTable, scale: IntArray, kind: IntArray, table: FloatBlocks, on: IntArray, beside: IntArray,
+    stay: float,
 ) -> tuple[float, int, int]:  # fmt: skip
     """The most that a job adds without another giving way, the type, and the job that it joins there (-1: none)."""
     best, where, host = 0.0, -1, -1
     for w in range(len(left)):
         if rates[m, w] > 0.0 and left[w] >= scale[m]:
-            worth = _alone(m, w, value, rates, on, beside, stay)
+            worth = alone[m, w]
             if worth > best:
                 best, where, host = worth, w, -1
     if shares:
@@ -59,7 +66,7 @@ def _find_place(
             if w >= 0 and mate[d] < 0 and d != m and scale[d] == scale[m]:
                 worth = _pair(m, d, w, value, kind, table, on, beside, stay)
                 if worth > 0.0:
-                    worth -= _alone(d, w, value, rates, on, beside, stay)
+                    worth -= alone[d, w]
                     if worth > best:
                         best, where, host = worth, w, d
     return best, where, host
@@ -86,16 +93,19 @@ def _enter(m: int, w: int, host: int, to: IntArray, mate: IntArray, left: IntArr
 
 @compiled_within()
 def _total(
-    to: IntArray, mate: IntArray, value: FloatArray, rates: FloatTable, kind: IntArray, table: FloatBlocks,
-    on: IntArray, beside: IntArray, stay: float,
+    to: IntArray, mate: IntArray, value: FloatArray, alone: FloatTable, kind: IntArray, table: FloatBlocks,
+    on: IntArray, beside: IntArray, stay: float, unit: FloatArray,
 ) -> float:  # fmt: skip
+    """The value of all; `unit` becomes that of each job that runs, together with the one beside it."""
     total = 0.0
     for m in range(len(to)):
         if to[m] >= 0:
             if mate[m] < 0:
-                total += _alone(m, to[m], value, rates, on, beside, stay)
+                unit[m] = alone[m, to[m]]
+                total += unit[m]
             elif mate[m] > m:
-                total += _pair(m, mate[m], to[m], value, kind, table, on, beside, stay)
+                unit[m] = unit[mate[m]] = _pair(m, mate[m], to[m], value, kind, table, on, beside, stay)
+                total += unit[m]
     return total
 
 
@@ -122,9 +132,10 @@ def choose_jobs(
                 apart = max(value[m] * rates[m, w], value[d] * rates[d, w])
                 if _pair(m, d, w, value, kind, table, on, beside, stay) > apart:
                     _enter(d, w, m, to, mate, left, scale)
-    now = _total(to, mate, value, rates, kind, table, on, beside, stay)
+    alone, unit = _each_alone(value, rates, on, beside, stay), np.zeros(jobs)
+    now = _total(to, mate, value, alone, kind, table, on, beside, stay, unit)
     alt = np.zeros(jobs)
-    old_to, old_mate, old_left = to.copy(), mate.copy(), left.copy()
+    old_to, old_mate, old_left, old_unit = to.copy(), mate.copy(), left.copy(), unit.copy()
     order = np.argsort(-value, kind="mergesort")
     gangs = jobs > 0 and scale.max() > 1
     look = np.ones(jobs, np.bool_)  # jobs for which something may have changed since no change for them gained
@@ -134,7 +145,7 @@ def choose_jobs(
             before, alt[m] = alt[m], 0.0
             if to[m] >= 0:
                 alt[m] = _find_place(
-                    m, to, mate, left, shares, value, rates, scale, kind, table, on, beside, stay
+                    m, to, mate, left, shares, value, rates, alone, scale, kind, table, on, beside, stay
                 )[0]  # fmt: skip
             if alt[m] > before:  # it can give way for less than it could
                 look[:] = True
@@ -146,16 +157,11 @@ def choose_jobs(
                 s, w0, x = scale[m], to[m], mate[m]
                 loss = 0.0
                 if w0 >= 0:
-                    if x < 0:
-                        loss = _alone(m, w0, value, rates, on, beside, stay)
-                    else:
-                        loss = _pair(m, x, w0, value, kind, table, on, beside, stay) - _alone(
-                            x, w0, value, rates, on, beside, stay
-                        )
+                    loss = unit[m] if x < 0 else unit[m] - alone[x, w0]
                 best, what, where, whom = _LEAST * now, 0, -1, -1
                 for w in range(types):
                     if rates[m, w] > 0.0 and (w != w0 or x >= 0) and left[w] >= s:
-                        gain = _alone(m, w, value, rates, on, beside, stay) - loss
+                        gain = alone[m, w] - loss
                         if gain > best:
                             best, what, where, whom = gain, 1, w, -1
                 for d in range(jobs):
@@ -164,40 +170,40 @@ def choose_jobs(
                         continue
                     e = mate[d]
                     if e < 0:
-                        there = _alone(d, w, value, rates, on, beside, stay)
+                        there = unit[d]
                         if shares:
                             both = _pair(m, d, w, value, kind, table, on, beside, stay)
                             if both > 0.0 and both - there - loss > best:
                                 best, what, where, whom = both - there - loss, 1, w, d
-                        gain = _alone(m, w, value, rates, on, beside, stay) - there - loss
-                        back = _back(d, w0, x, value, rates, kind, table, on, beside, stay, alt)
+                        gain = alone[m, w] - there - loss
+                        back = _back(d, w0, x, value, rates, alone, kind, table, on, beside, stay, alt)
                         if gain + back > best:
                             best, what, where, whom = gain + back, 2, w, d
                     else:
-                        both = _pair(d, e, w, value, kind, table, on, beside, stay)
+                        both = unit[d]
                         new = _pair(m, d, w, value, kind, table, on, beside, stay)
                         if new > 0.0:
                             gain = new - both - loss
-                            if gain + _back(e, w0, x, value, rates, kind, table, on, beside, stay, alt) > best:
-                                best = gain + _back(e, w0, x, value, rates, kind, table, on, beside, stay, alt)
-                                what, where, whom = 3, w, d
+                            gain += _back(e, w0, x, value, rates, alone, kind, table, on, beside, stay, alt)
+                            if gain > best:
+                                best, what, where, whom = gain, 3, w, d
                         if d < e:
-                            gain = _alone(m, w, value, rates, on, beside, stay) - both - loss + alt[d] + alt[e]
+                            gain = alone[m, w] - both - loss + alt[d] + alt[e]
                             if gain > best:
                                 best, what, where, whom = gain, 4, w, d
                 if gangs:
                     for w in range(types):
                         if w != w0 and rates[m, w] > 0.0 and left[w] < s and workers[w] >= s:
-                            gain = _alone(m, w, value, rates, on, beside, stay) - loss
+                            gain = alone[m, w] - loss
                             gain -= _cheapest(
-                                m, w, s - left[w], to, mate, value, rates, scale, kind, table, on, beside, stay,
+                                m, w, s - left[w], to, mate, value, alone, scale, kind, table, on, beside, stay,
                                 alt, False,
                             )[0]  # fmt: skip
                             if gain > best:
                                 best, what, where, whom = gain, 5, w, -1
                 if what == 0:
                     continue
-                old_to[:], old_mate[:], old_left[:] = to, mate, left
+                old_to[:], old_mate[:], old_left[:], old_unit[:] = to, mate, left, unit
                 out, out_too = -1, -1
                 _leave(m, to, mate, left, scale)
                 if what == 1:
@@ -217,38 +223,40 @@ def choose_jobs(
                     _enter(m, where, -1, to, mate, left, scale)
                 else:
                     _, gone = _cheapest(
-                        m, where, s - left[where], to, mate, value, rates, scale, kind, table, on, beside, stay,
+                        m, where, s - left[where], to, mate, value, alone, scale, kind, table, on, beside, stay,
                         alt, True,
                     )  # fmt: skip
                     for d in gone:
                         _leave(d, to, mate, left, scale)
                     _enter(m, where, -1, to, mate, left, scale)
                     for d in gone:
-                        _settle(d, to, mate, left, shares, value, rates, scale, kind, table, on, beside, stay)
+                        _settle(d, to, mate, left, shares, value, rates, alone, scale, kind, table, on, beside, stay)
                 for d in (out, out_too):
                     if d >= 0:
-                        _settle(d, to, mate, left, shares, value, rates, scale, kind, table, on, beside, stay)
-                after = _total(to, mate, value, rates, kind, table, on, beside, stay)
+                        _settle(d, to, mate, left, shares, value, rates, alone, scale, kind, table, on, beside, stay)
+                after = _total(to, mate, value, alone, kind, table, on, beside, stay, unit)
                 if after > now + _LEAST * abs(now):
                     now, changed = after, True
                     _look_again(look, to, mate, left, old_to, old_mate, old_left)
                 else:
-                    to[:], mate[:], left[:] = old_to, old_mate, old_left
+                    to[:], mate[:], left[:], unit[:] = old_to, old_mate, old_left, old_unit
         if gangs:
             for g in range(jobs):
                 if to[g] >= 0 and scale[g] > 1:
-                    old_to[:], old_mate[:], old_left[:] = to, mate, left
+                    old_to[:], old_mate[:], old_left[:], old_unit[:] = to, mate, left, unit
                     _leave(g, to, mate, left, scale)
                     for m in order:
                         if to[m] < 0 and m != g and scale[m] < scale[g]:
-                            _settle(m, to, mate, left, shares, value, rates, scale, kind, table, on, beside, stay)
-                    _settle(g, to, mate, left, shares, value, rates, scale, kind, table, on, beside, stay)
-                    after = _total(to, mate, value, rates, kind, table, on, beside, stay)
+                            _settle(
+                                m, to, mate, left, shares, value, rates, alone, scale, kind, table, on, beside, stay
+                            )
+                    _settle(g, to, mate, left, shares, value, rates, alone, scale, kind, table, on, beside, stay)
+                    after = _total(to, mate, value, alone, kind, table, on, beside, stay, unit)
                     if after > now + _LEAST * abs(now):
                         now, changed = after, True
                         _look_again(look, to, mate, left, old_to, old_mate, old_left)
                     else:
-                        to[:], mate[:], left[:] = old_to, old_mate, old_left
+                        to[:], mate[:], left[:], unit[:] = old_to, old_mate, old_left, old_unit
         if not changed:
             break
     return to, mate, now
@@ -272,34 +280,35 @@ def _look_again(
 @compiled_within()
 def _settle(
     m: int, to: IntArray, mate: IntArray, left: IntArray, shares: bool, value: FloatArray, rates: FloatTable,
-    scale: IntArray, kind: IntArray, table: FloatBlocks, on: IntArray, beside: IntArray, stay: float,
+    alone: FloatTable, scale: IntArray, kind: IntArray, table: FloatBlocks, on: IntArray, beside: IntArray,
+    stay: float,
 ) -> None:  # fmt: skip
     """Let a job that waits run where it adds most, if anywhere."""
-    gain, w, host = _find_place(m, to, mate, left, shares, value, rates, scale, kind, table, on, beside, stay)
+    gain, w, host = _find_place(m, to, mate, left, shares, value, rates, alone, scale, kind, table, on, beside, stay)
     if gain > 0.0:
         _enter(m, w, host, to, mate, left, scale)
 
 
 @compiled_within()
 def _back(
-    d: int, w0: int, x: int, value: FloatArray, rates: FloatTable, kind: IntArray, table: FloatBlocks, on: IntArray,
-    beside: IntArray, stay: float, alt: FloatArray,
+    d: int, w0: int, x: int, value: FloatArray, rates: FloatTable, alone: FloatTable, kind: IntArray,
+    table: FloatBlocks, on: IntArray, beside: IntArray, stay: float, alt: FloatArray,
 ) -> float:  # fmt: skip
     """What a job that gives way is still worth: in the place that became free, or elsewhere, or waiting."""
     best: float = alt[d]
     if w0 >= 0 and rates[d, w0] > 0.0:
         if x < 0:
-            best = max(best, _alone(d, w0, value, rates, on, beside, stay))
+            best = max(best, alone[d, w0])
         elif x != d:
             both = _pair(d, x, w0, value, kind, table, on, beside, stay)
             if both > 0.0:
-                best = max(best, both - _alone(x, w0, value, rates, on, beside, stay))
+                best = max(best, both - alone[x, w0])
     return best
 
 
 @compiled_within()
 def _cheapest(
-    m: int, w: int, need: int, to: IntArray, mate: IntArray, value: FloatArray, rates: FloatTable, scale: IntArray,
+    m: int, w: int, need: int, to: IntArray, mate: IntArray, value: FloatArray, alone: FloatTable, scale: IntArray,
     kind: IntArray, table: FloatBlocks, on: IntArray, beside: IntArray, stay: float, alt: FloatArray, listed: bool,
 ) -> tuple[float, IntArray]:  # fmt: skip
     """What it costs to free so many workers of a type, those first that cost least per worker, and the jobs that go."""
@@ -309,7 +318,7 @@ def _cheapest(
         if to[d] == w and d != m and (mate[d] < 0 or mate[d] > d):
             e = mate[d]
             if e < 0:
-                worth = _alone(d, w, value, rates, on, beside, stay) - alt[d]
+                worth = alone[d, w] - alt[d]
             else:
                 worth = _pair(d, e, w, value, kind, table, on, beside, stay) - alt[d] - alt[e]
             cost[d] = worth / scale[d]

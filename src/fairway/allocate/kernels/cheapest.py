@@ -8,10 +8,27 @@ them. The same hull tells how much rate is worth its price to a job.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray, ShortArray
 from fairway.compiled import FloatTable, ShortTable, compiled, compiled_within
+
+
+class SplitsState(NamedTuple):
+    """The points of all jobs in order of rate, what they load, and the splits at the prices that were set last."""
+
+    rates: FloatTable
+    types: ShortTable
+    hull: ShortTable
+    corners: ShortArray
+    load: FloatArray
+    price: FloatArray
+    usage: FloatArray
+    edge: ShortArray
+    part: FloatArray
+    slope: FloatArray
 
 
 class Splits:
@@ -19,32 +36,31 @@ class Splits:
 
     `rates` has a row per job; `load` is how many workers its gang has, times the jobs that the row stands for. After a
     question, `usage` holds the workers in use of each type, and `slope` what a little more rate would cost each job.
+    Compiled searches ask the `state` itself.
     """
 
     def __init__(self, rates: FloatArray, load: FloatArray) -> None:
-        jobs, types = rates.shape
-        self._load = load
-        self._rates, self._types = _by_rate(rates)
-        self._price = np.zeros(types + 1)  # the last one, 0, is the price of idleness
+        self.state = SplitsState(*_begin(rates, load))
         self._priced = False  # whether the hulls are those of these prices
-        self._hull, self._corners = np.zeros((jobs, types + 1), dtype=np.int16), np.zeros(jobs, dtype=np.int16)
-        self._usage = np.zeros(types + 1)
-        self._edge, self._part = np.zeros(jobs, dtype=np.int16), np.zeros(jobs)
-        self.slope = np.zeros(jobs)
 
     @property
     def usage(self) -> FloatArray:
         """Workers of each type in use by the splits that were asked for last."""
-        return self._usage[:-1]
+        return self.state.usage[:-1]
+
+    @property
+    def slope(self) -> FloatArray:
+        """What a little more rate would cost each job, after `cheapest`."""
+        return self.state.slope
 
     @property
     def fastest(self) -> FloatArray:
         """The highest rate of each job."""
-        return self._rates[:, -1]
+        return self.state.rates[:, -1]
 
     def price(self, prices: FloatArray) -> None:
         """Set the price of a worker of each type."""
-        self._price[:-1] = prices
+        self.state.price[:-1] = prices
         self._priced = False
 
     def cheapest(self, demand: FloatArray, rising: FloatArray) -> tuple[float, float]:
@@ -52,11 +68,7 @@ class Splits:
 
         Returns the total cost, and by how much it rises when the demands rise like this.
         """
-        cost: float
-        cost, rise = _cheapest(
-            self._rates, self._types, self._hull, self._corners, self._priced, self._load, self._price,
-            demand, rising, self._usage, self._edge, self._part, self.slope,
-        )  # fmt: skip
+        cost, rise = cheapest_at(self.state, self._priced, demand, rising)
         self._priced = True
         return cost, rise
 
@@ -65,31 +77,28 @@ class Splits:
 
         `worth`, like the load, is for all the jobs that a row stands for.
         """
-        total: float = _most(
-            self._rates, self._types, self._hull, self._load, self._price,
-            least, worth, self._usage, self._edge, self._part,
-        )  # fmt: skip
-        return total
+        return most_at(self.state, least, worth)
 
     def worthwhile(self, worth: FloatArray) -> float:
         """Let every job choose its rate d to maximise worth * log(d) - cost; returns the sum of worth * log(d).
 
         `worth`, like the load, is for all the jobs that a row stands for.
         """
-        total: float = _worthwhile(
-            self._rates, self._types, self._hull, self._load, self._price,
-            worth, self._usage, self._edge, self._part,
-        )  # fmt: skip
-        return total
+        return _worthwhile(self.state, worth)
 
     def add_to(self, shares: FloatArray, weight: float) -> None:
         """Add a part of the splits that were asked for last to the time that each job spends on each type."""
-        _add_shares(shares, weight, self._types, self._hull, self._edge, self._part)
+        add_part(self.state, shares, weight)
 
 
 @compiled(releases_gil=True)
-def _by_rate(rates: FloatTable) -> tuple[FloatArray, ShortArray]:
-    """The points of each job in order of rate, idleness (rate 0, type J) first: their rates and their types."""
+def _begin(
+    rates: FloatTable, load: FloatArray
+) -> tuple[
+    FloatTable, ShortTable, ShortTable, ShortArray, FloatArray, FloatArray, FloatArray, ShortArray, FloatArray,
+    FloatArray,
+]:  # fmt: skip
+    """The points of each job in order of rate, idleness (rate 0, type J, price 0) first; no prices are set yet."""
     jobs, width = rates.shape
     sorted_rates = np.zeros((jobs, width + 1))
     sorted_types = np.full((jobs, width + 1), width, dtype=np.int16)
@@ -102,7 +111,11 @@ def _by_rate(rates: FloatTable) -> tuple[FloatArray, ShortArray]:
                 place -= 1
             sorted_rates[i, place] = rates[i, j]
             sorted_types[i, place] = j
-    return sorted_rates, sorted_types
+    return (
+        sorted_rates, sorted_types, np.zeros((jobs, width + 1), dtype=np.int16), np.zeros(jobs, dtype=np.int16),
+        load.copy(), np.zeros(width + 1), np.zeros(width + 1), np.zeros(jobs, dtype=np.int16), np.zeros(jobs),
+        np.zeros(jobs),
+    )  # fmt: skip
 
 
 @compiled_within(releases_gil=True, inline=True)
@@ -137,22 +150,10 @@ def _lower_hull(
 
 
 @compiled(releases_gil=True, divides_as_numpy=True)
-def _cheapest(
-    rates: FloatTable,
-    types: ShortTable,
-    hull: ShortTable,
-    corners: ShortArray,
-    priced: bool,
-    load: FloatArray,
-    price: FloatArray,
-    demand: FloatArray,
-    rising: FloatArray,
-    usage: FloatArray,
-    edge: ShortArray,
-    part: FloatArray,
-    slope: FloatArray,
-) -> tuple[float, float]:
+def cheapest_at(splits: SplitsState, priced: bool, demand: FloatArray, rising: FloatArray) -> tuple[float, float]:
     """Find the edge of each hull above the demand, and the part of its upper end in the split."""
+    rates, types, hull, corners, load = splits.rates, splits.types, splits.hull, splits.corners, splits.load
+    price, usage, edge, part, slope = splits.price, splits.usage, splits.edge, splits.part, splits.slope
     usage[:] = 0.0
     total, total_rise = 0.0, 0.0
     rate, cost = np.empty(rates.shape[1]), np.empty(rates.shape[1])
@@ -179,19 +180,10 @@ def _cheapest(
 
 
 @compiled(releases_gil=True, divides_as_numpy=True)
-def _most(
-    rates: FloatTable,
-    types: ShortTable,
-    hull: ShortTable,
-    load: FloatArray,
-    price: FloatArray,
-    least: FloatArray,
-    worth: FloatArray,
-    usage: FloatArray,
-    edge: ShortArray,
-    part: FloatArray,
-) -> float:
+def most_at(splits: SplitsState, least: FloatArray, worth: FloatArray) -> float:
     """From the least rate on, a job goes on along its hull for as long as more rate is worth more than it costs."""
+    rates, types, hull, load = splits.rates, splits.types, splits.hull, splits.load
+    price, usage, edge, part = splits.price, splits.usage, splits.edge, splits.part
     usage[:] = 0.0
     total = 0.0
     rate, cost = np.empty(rates.shape[1]), np.empty(rates.shape[1])
@@ -216,18 +208,10 @@ def _most(
 
 
 @compiled(releases_gil=True, divides_as_numpy=True)
-def _worthwhile(
-    rates: FloatTable,
-    types: ShortTable,
-    hull: ShortTable,
-    load: FloatArray,
-    price: FloatArray,
-    worth: FloatArray,
-    usage: FloatArray,
-    edge: ShortArray,
-    part: FloatArray,
-) -> float:
+def _worthwhile(splits: SplitsState, worth: FloatArray) -> float:
     """Cost is convex along the hull, so the best rate is where an edge's slope meets worth / d, or a corner."""
+    rates, types, hull, load = splits.rates, splits.types, splits.hull, splits.load
+    price, usage, edge, part = splits.price, splits.usage, splits.edge, splits.part
     usage[:] = 0.0
     total = 0.0
     rate, cost = np.empty(rates.shape[1]), np.empty(rates.shape[1])
@@ -249,10 +233,9 @@ def _worthwhile(
 
 
 @compiled(releases_gil=True)
-def _add_shares(
-    shares: FloatTable, weight: float, types: ShortTable, hull: ShortTable, edge: ShortArray, part: FloatArray
-) -> None:
+def add_part(splits: SplitsState, shares: FloatTable, weight: float) -> None:
     """Add `weight` times each split to the shares; idleness has no column there."""
+    types, hull, edge, part = splits.types, splits.hull, splits.edge, splits.part
     idle = shares.shape[1]
     for i in range(len(edge)):
         if edge[i] == 0:

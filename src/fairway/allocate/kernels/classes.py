@@ -17,7 +17,7 @@ import numpy as np
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from fairway.allocate.problem import Pairs, PairsOfKinds, Problem
-from fairway.compiled import FloatTable, HashArray, compiled, compiled_within
+from fairway.compiled import BoolTable, FloatBlock, FloatBlocks, FloatTable, HashArray, compiled, compiled_within
 
 Bits = TypeVar("Bits", np.uint64, HashArray)
 
@@ -78,14 +78,7 @@ class Classes:
         member[jobs] = group
         counts = np.bincount(group, minlength=len(example))
         sizes, kind = problem.scale_factors[jobs[example]], kinds[jobs[example]]
-        first, second = np.triu_indices(len(example))
-        several = (first != second) | (counts[first] > 1)  # a job does not share with itself
-        first, second = first[several], second[several]
-        rates = table[kind[first], kind[second]]
-        runs = problem.runnable[jobs[example]]
-        together = (rates > 0).all(axis=2) & runs[first] & runs[second] & (sizes[first] == sizes[second])[:, None]
-        some = together.any(axis=1)
-        shared = Pairs(first[some], second[some], np.where(together[:, :, None], rates, 0.0)[some])
+        shared = Pairs(*_pairs_of(kind, sizes, counts, problem.runnable[jobs[example]], table))
         return cls(
             problem=problem,
             member=member,
@@ -94,7 +87,7 @@ class Classes:
             rates=problem.rates[jobs[example]],
             scale_factors=sizes,
             capacity=problem.workers,
-            pairs=shared if some.any() else None,
+            pairs=shared if len(shared) else None,
         )
 
     def __len__(self) -> int:
@@ -138,21 +131,38 @@ class Classes:
         class, a ring gives every member two partners.
         """
         assert self.pairs is not None
-        members = [np.flatnonzero(self.member == position) for position in range(len(self))]
-        first, second, shares = [], [], []
-        for position in np.flatnonzero(together.any(axis=1)):
-            left, right = members[self.pairs.first[position]], members[self.pairs.second[position]]
-            if self.pairs.first[position] == self.pairs.second[position]:
-                a, b, part = _ring(left)
-            else:
-                a, b, part = _walk(left, right)
-            first.append(a)
-            second.append(b)
-            shares.append(part[:, None] * together[position])
-        if not first:
+        used = np.flatnonzero(together.any(axis=1))
+        if not len(used):
             nothing = np.zeros(0, dtype=np.int64)
             return nothing, nothing, np.zeros((0, len(self.capacity)))
-        return _in_order(np.concatenate(first), np.concatenate(second), np.concatenate(shares))
+        members = np.argsort(self.member, kind="stable")[np.count_nonzero(self.member < 0) :]
+        ends = np.cumsum(self.counts.astype(np.int64))
+        return _in_order(*_spread(members, ends, self.pairs.first[used], self.pairs.second[used], together[used]))
+
+
+@compiled(releases_gil=True)
+def _pairs_of(
+    kind: IntArray, sizes: FloatArray, counts: IntArray, runs: BoolTable, table: FloatBlocks
+) -> tuple[IntArray, IntArray, FloatBlock]:
+    """The classes of each pair that can share, and their rates; a job does not share with itself."""
+    classes, types = runs.shape
+    most = classes * (classes + 1) // 2
+    first, second, rates = np.empty(most, np.int64), np.empty(most, np.int64), np.zeros((most, types, 2))
+    count = 0
+    for a in range(classes):
+        for b in range(a, classes):
+            if sizes[a] != sizes[b] or (a == b and counts[a] < 2):
+                continue
+            some = False
+            for w in range(types):
+                one, other = table[kind[a], kind[b], w, 0], table[kind[a], kind[b], w, 1]
+                if one > 0.0 and other > 0.0 and runs[a, w] and runs[b, w]:
+                    rates[count, w, 0], rates[count, w, 1] = one, other
+                    some = True
+            if some:
+                first[count], second[count] = a, b
+                count += 1
+    return first[:count].copy(), second[:count].copy(), rates[:count].copy()
 
 
 @compiled_within()
@@ -266,18 +276,37 @@ def _class_pairs(pairs: Pairs, member: IntArray) -> Pairs:
     return Pairs(a[found], b[found], rates[found])
 
 
-def _walk(left: IntArray, right: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Split one unit over pairs so that all of `left` get the same, and all of `right` (the north-west corner rule)."""
-    ends = np.union1d(np.arange(1, len(left) + 1) * len(right), np.arange(1, len(right) + 1) * len(left))
-    starts = np.concatenate([[0], ends[:-1]])
-    return left[starts // len(right)], right[starts // len(left)], (ends - starts) / (len(left) * len(right))
-
-
-def _ring(members: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Split one unit over pairs of neighbours so that all members get the same."""
-    if len(members) == 2:
-        return members[:1], members[1:], np.ones(1)
-    return members, np.roll(members, -1), np.full(len(members), 1.0 / len(members))
+@compiled(releases_gil=True)
+def _spread(
+    members: IntArray, ends: IntArray, one: IntArray, other: IntArray, together: FloatTable
+) -> tuple[IntArray, IntArray, FloatTable]:
+    """The time of each pair of classes as rows of job pairs; `members` are sorted by class, which `ends` there."""
+    count, most = 0, 0
+    for position in range(len(one)):
+        a, b = one[position], other[position]
+        most += ends[a] - (ends[a - 1] if a else 0) + ends[b] - (ends[b - 1] if b else 0)
+    first, second = np.empty(most, np.int64), np.empty(most, np.int64)
+    shares = np.empty((most, together.shape[1]))
+    for position in range(len(one)):
+        a, b = one[position], other[position]
+        left = members[(ends[a - 1] if a else 0) : ends[a]]
+        right = members[(ends[b - 1] if b else 0) : ends[b]]
+        if a == b:  # a ring of neighbours, in which every job has the same; of two jobs, one pair
+            size = len(left)
+            for job in range(1 if size == 2 else size):
+                first[count], second[count] = left[job], left[(job + 1) % size]
+                shares[count] = together[position] * (1.0 if size == 2 else 1.0 / size)
+                count += 1
+            continue
+        # The north-west corner rule, in units of one job of `left` beside one of `right`.
+        whole, at = len(left) * len(right), 0
+        while at < whole:
+            i, j = at // len(right), at // len(left)
+            end = min((i + 1) * len(right), (j + 1) * len(left))
+            first[count], second[count] = left[i], right[j]
+            shares[count] = together[position] * ((end - at) / whole)
+            count, at = count + 1, end
+    return first[:count].copy(), second[:count].copy(), shares[:count].copy()
 
 
 def _in_order(first: IntArray, second: IntArray, shares: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:

@@ -10,16 +10,27 @@ lowest bound is in `prices`; its mixtures hold because the curve is convex.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from fairway.allocate.allocation import EXACT
-from fairway.allocate.arrays import FloatArray
-from fairway.allocate.kernels.cheapest import Splits
+from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.kernels.cheapest import Splits, SplitsState, cheapest_at
 from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.curves import ConvexCurve, Curve, Multiple
-from fairway.allocate.kernels.prices import Answer, find_prices
+from fairway.allocate.kernels.master import mixture
+from fairway.allocate.kernels.prices import (
+    ROUNDS_PER_TYPE,
+    Answer,
+    Balance,
+    begin_search,
+    find_prices,
+    learn,
+    master_of,
+)
+from fairway.compiled import FloatTable, compiled, compiled_within
 
 GAP = 1e-9
 """Relative distance of the two bounds at which the search ends."""
@@ -59,11 +70,11 @@ class Market:
         self.classes = classes
         self._open = np.flatnonzero(classes.capacity > 0)
         self._capacity = classes.capacity[self._open]
-        rates = classes.rates[:, self._open]
+        rates = classes.rates.take(self._open, axis=1)
         self._load = classes.counts * classes.scale_factors
         self._splits = Splits(rates, self._load)
         # Half of the equal split fits with room to spare, so that the search starts from a sound basis.
-        self._modest = 0.5 * classes.of_jobs(classes.problem.isolated_shares)[:, self._open]
+        self._modest = 0.5 * classes.of_jobs(classes.problem.isolated_shares).take(self._open, axis=1)
         self._modest_rates = np.einsum("ij,ij->i", rates, self._modest)
         self._asks = np.zeros((len(classes), 1), dtype=bool)
         self._curve: Curve = Multiple(np.zeros(len(classes)))
@@ -98,6 +109,8 @@ class Market:
     ) -> Raised:
         """The highest level of the curve that the workers can carry, at most `highest`."""
         self._curve, self._asked = curve, []
+        if isinstance(curve, Multiple):
+            return self._raise_multiple(curve, highest, gap, math.inf if enough is None else enough)
         self._asks = (curve.at(highest)[0] > 0)[:, None]
         used = np.einsum("i,ij->j", self._load, self._modest * self._asks) / self._capacity
         lowest = highest
@@ -115,7 +128,21 @@ class Market:
             return enough is not None and (level >= enough or bound - level < _CLEAR * (enough - bound - _FAR))
 
         modest = Answer(curve.reached(self._modest_rates), used, highest)
-        balance = find_prices(ask, modest, self._starts, done=done, relative=True)
+        return self._raised(find_prices(ask, modest, self._starts, done=done, relative=True))
+
+    def _raise_multiple(self, curve: Multiple, highest: float, gap: float, enough: float) -> Raised:
+        """The same for a curve that is straight: the commonest, and compiled."""
+        self._asks = (curve.per_level * highest > 0)[:, None]
+        used = np.einsum("i,ij->j", self._load, self._modest * self._asks) / self._capacity
+        value, bound, proven, proof, numbers, parts, asked, levels = _search(
+            self._splits.state, curve.per_level, self._capacity, np.array(self._starts), highest,
+            curve.reached(self._modest_rates), used, gap, enough,
+        )  # fmt: skip
+        self._asked = list(zip(asked, levels.tolist(), strict=True))
+        mixed = list(zip(numbers.tolist(), parts.tolist(), strict=True))
+        return self._raised(Balance(min(value, bound), bound, proof if proven else None, mixed))
+
+    def _raised(self, balance: Balance) -> Raised:
         useful = [self._asked[number - 1][0] for number, _ in balance.mixture if number]
         self._starts = (useful if balance.proof is None else [balance.proof, *useful]) or self._starts
         return Raised(balance.value, balance.bound, balance.proof, balance.mixture)
@@ -202,3 +229,57 @@ class Market:
         if budgets is not None:
             everywhere[self._open] = budgets
         return everywhere
+
+
+@compiled(releases_gil=True, divides_as_numpy=True)
+def _search(
+    splits: SplitsState,
+    per_level: FloatArray,
+    capacity: FloatArray,
+    starts: FloatTable,
+    highest: float,
+    modest: float,
+    used: FloatArray,
+    gap: float,
+    enough: float,
+) -> tuple[float, float, bool, FloatArray, IntArray, FloatArray, FloatTable, FloatArray]:
+    """The search for the prices that prove the highest multiple.
+
+    The value, the bound, whether it is proven and by which budgets, the mixture, what was asked, and the levels.
+    """
+    types, lowest = len(capacity), highest
+    search = begin_search(used, modest, highest, True)
+    asked, levels = np.empty((ROUNDS_PER_TYPE * types, types)), np.empty(ROUNDS_PER_TYPE * types)
+    count = 0
+    while count < len(asked):
+        asked[count] = starts[count] if count < len(starts) else search.following
+        splits.price[:types] = asked[count] / capacity
+        level, proven = _near_affordable(splits, per_level, lowest)
+        lowest, levels[count] = min(lowest, proven), level
+        count += 1
+        same = learn(search, asked[count - 1], level, splits.usage[:types] / capacity, proven)
+        value, bound = search.bounds[0], search.bounds[1]
+        if bound - value <= gap * abs(bound) or (same and count >= len(starts)):
+            break
+        if enough < np.inf and (value >= enough or bound - value < _CLEAR * (enough - bound - _FAR)):
+            break
+    numbers, parts = mixture(master_of(search))
+    return (
+        search.bounds[0], search.bounds[1], search.proven[0] > 0, search.proof.copy(), numbers, parts,
+        asked[:count].copy(), levels[:count].copy(),
+    )  # fmt: skip
+
+
+@compiled_within(releases_gil=True, divides_as_numpy=True)
+def _near_affordable(splits: SplitsState, per_level: FloatArray, level: float) -> tuple[float, float]:
+    """`Market._near_affordable` for a multiple."""
+    for step_number in range(_STEPS):
+        cost, rise = cheapest_at(splits, step_number > 0, per_level * level, per_level)
+        if not cost > 1.0:
+            return level, level
+        step = (cost - 1.0) / rise if rise > 0 else 0.0
+        if not step > _NEAR * abs(level):
+            return level, (level - step if step > 0 else level)
+        level -= step
+    cheapest_at(splits, True, per_level * level, per_level)  # numbers so far apart have no nearer answer
+    return level, level

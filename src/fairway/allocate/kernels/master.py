@@ -7,93 +7,103 @@ mixes levels and usages, so the best mixture is the linear program
 
 whose dual values are the prices at which to ask for the next answer. It has J + 1 rows and gains one column at a time,
 so a primal simplex on an explicit basis solves it in less time than the call of a general solver takes, of which a
-decision would need dozens.
+search makes dozens.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray, IntArray
-from fairway.allocate.kernels.small_systems import inverse, solution, times
-from fairway.compiled import FloatTable, compiled
+from fairway.allocate.kernels.small_systems import eliminate, times
+from fairway.compiled import FloatTable, compiled, compiled_within
 
 _TOLERANCE = 1e-12
 _PIVOT = 1e-9
 """Smaller pivots would make the basis singular."""
 
 
-class Master:
-    """The master problem, begun with one answer that fits (every usage at most 1)."""
+class Master(NamedTuple):
+    """The master problem: a column for the slack of each type, then one for each answer, `count` in all.
 
-    def __init__(self, usage: FloatArray, level: float) -> None:
-        types = len(usage)
-        self._rows = np.ones(types + 1)
-        self._columns = np.zeros((4 * (types + 1) + 60, types + 1))
-        self._values = np.zeros(len(self._columns))
-        self._columns[:types, :types] = np.eye(types)  # the slack of each type
-        self._columns[types] = np.append(usage, 1.0)
-        self._values[types] = level
-        self._count = types + 1
-        self._basis = np.arange(types + 1)
-        self._best = (level, np.zeros(types))
-
-    def add(self, usage: FloatArray, level: float) -> None:
-        """Offer one more answer."""
-        if self._count == len(self._columns):
-            self._columns = np.concatenate([self._columns, np.zeros_like(self._columns)])
-            self._values = np.concatenate([self._values, np.zeros_like(self._values)])
-        self._columns[self._count, :-1] = usage
-        self._columns[self._count, -1] = 1.0
-        self._values[self._count] = level
-        self._count += 1
-
-    def solve(self) -> tuple[float, FloatArray]:
-        """The level of the best mixture, and what relaxing each type by its whole capacity would add to it.
-
-        Answers that differ only by rounding can make a basis singular: then the mixture stays as it was before, and
-        whoever asks sees that it no longer improves.
-        """
-        basis = self._basis.copy()
-        try:
-            dual: FloatArray = _optimise(self._columns, self._values, self._count, basis, self._rows)
-        except np.linalg.LinAlgError:
-            return self._best
-        self._basis, self._best = basis, (dual.item(-1), dual[:-1])
-        return self._best
-
-    def mixture(self) -> list[tuple[int, float]]:
-        """The answers in the best mixture, numbered in the order in which they came, and their parts."""
-        types = len(self._rows) - 1
-        inside = _inside(self._columns, self._basis, self._rows)
-        parts = [
-            (int(column) - types, float(part))
-            for column, part in zip(self._basis, inside, strict=True)
-            if column >= types and part > _TOLERANCE
-        ]
-        total = sum(part for _, part in parts)
-        return [(answer, part / total) for answer, part in sorted(parts)]
-
-
-@compiled(releases_gil=True)
-def _inside(columns: FloatTable, basis: IntArray, rows: FloatArray) -> FloatArray:
-    """The parts of the basic columns."""
-    return solution(columns[basis].T.copy(), rows)
-
-
-@compiled(releases_gil=True)
-def _optimise(columns: FloatTable, values: FloatArray, count: int, basis: IntArray, rows: FloatArray) -> FloatArray:
-    """Primal simplex from a feasible basis, which is changed in place.
-
-    Returns the dual values of the types and, last, the value of the optimum.
+    A column is the use of each type and a 1; `best` are the dual values of the types and, last, the level reached.
     """
-    size = len(rows)
-    columns, values = columns[:count], values[:count]
+
+    columns: FloatTable
+    values: FloatArray
+    basis: IntArray
+    best: FloatArray
+    count: IntArray
+
+
+@compiled_within(releases_gil=True)
+def begin(usage: FloatArray, level: float, most: int) -> Master:
+    """The problem with one answer that fits (every usage at most 1) and room for so many more."""
+    types = len(usage)
+    columns, values = np.zeros((types + 1 + most, types + 1)), np.zeros(types + 1 + most)
+    for j in range(types):
+        columns[j, j] = 1.0
+        columns[types, j] = usage[j]
+    columns[types, types] = 1.0
+    values[types] = level
+    best = np.zeros(types + 1)
+    best[types] = level
+    return Master(columns, values, np.arange(types + 1), best, np.full(1, types + 1))
+
+
+@compiled_within(releases_gil=True)
+def offer(master: Master, usage: FloatArray, level: float) -> None:
+    """One more answer, and the best mixture with it.
+
+    Answers that differ only by rounding can make a basis singular: then the mixture stays as it was before, and
+    whoever asks sees that it no longer improves.
+    """
+    types, count = len(usage), master.count[0]
+    master.columns[count, :types] = usage
+    master.columns[count, types] = 1.0
+    master.values[count] = level
+    master.count[0] = count + 1
+    basis = master.basis.copy()
+    dual = np.empty(types + 1)
+    if _optimise(master.columns[: count + 1], master.values[: count + 1], basis, dual):
+        master.basis[:] = basis
+        master.best[:] = dual
+
+
+@compiled(releases_gil=True)
+def mixture(master: Master) -> tuple[IntArray, FloatArray]:
+    """The answers in the best mixture, numbered in the order in which they came, and their parts."""
+    size = len(master.basis)
+    inside = np.ones((size, 1))
+    numbers, parts = np.empty(size, np.int64), np.empty(size)
+    count, total = 0, 0.0
+    if not eliminate(master.columns[master.basis].T.copy(), inside):
+        raise np.linalg.LinAlgError("Matrix is singular to machine precision.")
+    for row in np.argsort(master.basis):
+        if master.basis[row] >= size - 1 and inside[row, 0] > _TOLERANCE:
+            numbers[count], parts[count] = master.basis[row] - size + 1, inside[row, 0]
+            total += inside[row, 0]
+            count += 1
+    return numbers[:count].copy(), parts[:count] / total
+
+
+@compiled_within(releases_gil=True)
+def _optimise(columns: FloatTable, values: FloatArray, basis: IntArray, dual: FloatArray) -> bool:
+    """Primal simplex from a feasible basis, which is changed in place; False if it becomes singular.
+
+    Writes the dual values of the types and, last, the value of the optimum.
+    """
+    size = len(basis)
+    rows = np.ones(size)
     scale = np.abs(values).max() + 1e-300
     pivots = 0
     while True:
-        inverted = inverse(columns[basis].T.copy())
-        dual = times(inverted.T, values[basis])
+        inverted = np.eye(size)
+        if not eliminate(columns[basis].T.copy(), inverted):
+            return False
+        dual[:] = times(inverted.T, values[basis])
         reduced = values - times(columns, dual)
         entering = int(np.argmax(reduced))
         if reduced[entering] <= _TOLERANCE * scale or pivots > 50 * size:
@@ -121,4 +131,4 @@ def _optimise(columns: FloatTable, values: FloatArray, count: int, basis: IntArr
     for row in range(size - 1):
         dual[row] = max(dual[row], 0.0)
     dual[-1] = value
-    return dual
+    return True

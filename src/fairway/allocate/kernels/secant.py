@@ -9,11 +9,13 @@ to the balance in a few steps, up to where the jumps of single jobs are felt; fr
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from fairway.allocate.arrays import FloatArray
-from fairway.allocate.kernels.small_systems import solution
-from fairway.compiled import FloatTable, compiled
+from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.kernels.small_systems import eliminate
+from fairway.compiled import FloatTable, compiled_within
 
 _BETTER = 0.7
 """A step is a success if it leaves at most this part of the least imbalance before."""
@@ -24,48 +26,75 @@ _FAILURES = 3
 _FARTHEST = 2.0
 """No price changes by more than this factor in a step."""
 
-
-class Secant:
-    """The answers of one search, and a guess from them; `relative` if only the relation of prices matters."""
-
-    def __init__(self, types: int, *, relative: bool) -> None:
-        self._needed = types if relative else types + 1
-        self._relative = relative
-        self._budgets, self._excess = np.zeros((16, types)), np.zeros((16, types))
-        self._imbalance = np.zeros(16)
-        self._count, self._failures = 0, 0 if types > 1 else _FAILURES
-
-    def add(self, budgets: FloatArray, usage: FloatArray) -> None:
-        """Take down an answer: the fraction of each type that is used at these budgets."""
-        if self._failures >= _FAILURES:
-            return
-        place = self._count
-        if place == len(self._imbalance):  # as good as always, the guesses have ended before
-            self._failures = _FAILURES
-            return
-        self._budgets[place], self._excess[place] = budgets, usage - 1.0
-        self._imbalance[place] = np.abs(budgets * self._excess[place]).sum()
-        self._count += 1
-        if place >= self._needed and not self._imbalance[place] <= _BETTER * self._imbalance[:place].min():
-            self._failures += 1
-
-    def guess(self) -> FloatArray | None:
-        """Prices at which everything should be in use; None if there is no good guess."""
-        if self._failures >= _FAILURES or self._count < self._needed:
-            return None
-        try:
-            guess: FloatArray = _clearing(
-                self._budgets[: self._count], self._excess[: self._count], self._imbalance[: self._count], self._needed
-            )
-        except np.linalg.LinAlgError:
-            return None
-        if not (guess > 0).all() or not np.isfinite(guess).all():
-            return None
-        return guess / guess.sum() if self._relative else guess
+_MOST = 16
+"""As good as always, the guesses have ended before so many answers."""
 
 
-@compiled(releases_gil=True)
-def _clearing(budgets: FloatTable, excess: FloatTable, imbalance: FloatArray, needed: int) -> FloatArray:
+class Secant(NamedTuple):
+    """The answers of one search.
+
+    `numbers` are how many answers there are, how many guesses have failed, how many answers a guess needs, and whether
+    only the relation of prices matters.
+    """
+
+    budgets: FloatTable
+    excess: FloatTable
+    imbalance: FloatArray
+    numbers: IntArray
+
+
+@compiled_within(releases_gil=True)
+def begin_guessing(types: int, relative: bool) -> Secant:
+    """No answers yet; `relative` if only the relation of prices matters."""
+    numbers = np.zeros(4, np.int64)
+    numbers[1] = 0 if types > 1 else _FAILURES
+    numbers[2] = types if relative else types + 1
+    numbers[3] = relative
+    return Secant(np.zeros((_MOST, types)), np.zeros((_MOST, types)), np.zeros(_MOST), numbers)
+
+
+@compiled_within(releases_gil=True)
+def take_down(secant: Secant, budgets: FloatArray, usage: FloatArray) -> None:
+    """An answer: the fraction of each type that is used at these budgets."""
+    place, numbers = secant.numbers[0], secant.numbers
+    if numbers[1] >= _FAILURES:
+        return
+    if place == _MOST:
+        numbers[1] = _FAILURES
+        return
+    off, least = 0.0, np.inf
+    for j in range(len(budgets)):
+        secant.budgets[place, j], secant.excess[place, j] = budgets[j], usage[j] - 1.0
+        off += abs(budgets[j] * secant.excess[place, j])
+    for before in range(place):
+        least = min(least, secant.imbalance[before])
+    secant.imbalance[place] = off
+    numbers[0] = place + 1
+    if place >= numbers[2] and not off <= _BETTER * least:
+        numbers[1] += 1
+
+
+@compiled_within(releases_gil=True)
+def guess(secant: Secant, prices: FloatArray) -> bool:
+    """Write the prices at which everything should be in use; False if there is no good guess."""
+    count, needed = secant.numbers[0], secant.numbers[2]
+    if secant.numbers[1] >= _FAILURES or count < needed:
+        return False
+    if not _clearing(secant.budgets[:count], secant.excess[:count], secant.imbalance[:count], needed, prices):
+        return False
+    total = 0.0
+    for j in range(len(prices)):
+        if not (prices[j] > 0 and np.isfinite(prices[j])):
+            return False
+        total += prices[j]
+    if secant.numbers[3]:
+        for j in range(len(prices)):
+            prices[j] /= total
+    return True
+
+
+@compiled_within(releases_gil=True)
+def _clearing(budgets: FloatTable, excess: FloatTable, imbalance: FloatArray, needed: int, guess: FloatArray) -> bool:
     """The combination of the budgets, of the best answers and the last, whose combined excess is 0."""
     order = np.argsort(imbalance)
     chosen = order[:needed].copy()
@@ -76,13 +105,14 @@ def _clearing(budgets: FloatTable, excess: FloatTable, imbalance: FloatArray, ne
     for row in range(needed - 1):
         for column in range(needed):
             matrix[row, column] = excess[chosen[column], row]
-    target = np.zeros(needed)
-    target[-1] = 1.0
-    parts = solution(matrix, target)
+    parts = np.zeros((needed, 1))
+    parts[-1, 0] = 1.0
+    if not eliminate(matrix, parts):
+        return False
     best = budgets[chosen[0]]
-    guess = np.zeros(budgets.shape[1])
+    guess[:] = 0.0
     for column in range(needed):
-        guess += parts[column] * budgets[chosen[column]]
+        guess += parts[column, 0] * budgets[chosen[column]]
     for j in range(len(guess)):
         guess[j] = min(max(guess[j], best[j] / _FARTHEST), best[j] * _FARTHEST)
-    return guess
+    return True

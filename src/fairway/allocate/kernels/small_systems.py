@@ -14,17 +14,16 @@ from fairway.compiled import FloatTable, compiled_within
 
 
 @compiled_within(releases_gil=True)
-def solve(matrix: FloatTable, right: FloatTable) -> FloatTable:
-    """The X with `matrix` X = `right`; an error (`LinAlgError`) if the matrix is singular."""
-    size, width = right.shape
-    left, answer = matrix.copy(), right.copy()
+def eliminate(left: FloatTable, answer: FloatTable) -> bool:
+    """Replace `answer` by the X with `left` X = `answer`, whose matrix is lost; False if that is singular."""
+    size, width = answer.shape
     for column in range(size):
         pivot = column
         for row in range(column + 1, size):
             if abs(left[row, column]) > abs(left[pivot, column]):
                 pivot = row
         if left[pivot, column] == 0.0:
-            raise np.linalg.LinAlgError("Matrix is singular to machine precision.")
+            return False
         if pivot != column:
             for k in range(size):
                 left[column, k], left[pivot, k] = left[pivot, k], left[column, k]
@@ -43,21 +42,7 @@ def solve(matrix: FloatTable, right: FloatTable) -> FloatTable:
             for column in range(row + 1, size):
                 value -= left[row, column] * answer[column, k]
             answer[row, k] = value / left[row, row]
-    return answer
-
-
-@compiled_within(releases_gil=True)
-def inverse(matrix: FloatTable) -> FloatTable:
-    """The inverse of a matrix."""
-    return solve(matrix, np.eye(len(matrix)))
-
-
-@compiled_within(releases_gil=True)
-def solution(matrix: FloatTable, right: FloatArray) -> FloatArray:
-    """The x with `matrix` x = `right`."""
-    column = np.empty((len(right), 1))
-    column[:, 0] = right
-    return solve(matrix, column)[:, 0].copy()
+    return True
 
 
 @compiled_within(releases_gil=True)

@@ -20,10 +20,12 @@ import numpy as np
 
 from fairway.allocate.allocation import EXACT
 from fairway.allocate.arrays import BoolArray, FloatArray
-from fairway.allocate.kernels.cheapest import Splits
+from fairway.allocate.kernels.cheapest import Splits, SplitsState, add_part, most_at
 from fairway.allocate.kernels.classes import Classes
-from fairway.allocate.kernels.prices import Answer, find_prices
+from fairway.allocate.kernels.master import mixture
+from fairway.allocate.kernels.prices import ROUNDS_PER_TYPE, begin_search, learn, master_of
 from fairway.allocate.kernels.program import Optimum, Program
+from fairway.compiled import FloatTable, compiled
 
 _GAP = 1e-7
 """Relative distance of the two bounds at which the search ends: well below what counts as exact."""
@@ -51,34 +53,55 @@ def spend(classes: Classes, shares: FloatArray, demand: FloatArray, gone: BoolAr
     now = np.einsum("ij,ij->i", classes.rates[:, free], shares[:, free])
     least = np.clip(demand - np.einsum("ij,ij->i", classes.rates, settled), 0.0, now)
     splits = Splits(rates, load)
-    asked: list[FloatArray] = []
-
-    def ask(budgets: FloatArray) -> Answer:
-        asked.append(budgets)
-        splits.price(budgets / capacity)
-        value = splits.most(least, worth)
-        used = splits.usage / capacity
-        return Answer(value, used, value + float(budgets @ (1.0 - used)))
-
     used_now = (classes.counts * classes.scale_factors) @ shares[:, free] / capacity
-    present = Answer(float(worth @ now), used_now, np.inf)
     # A first guess at the prices: half of what each type adds if all jobs spread over all types; where any type could
     # take all jobs, nothing has a price.
     crowded = load.sum() > capacity.min()
     start = 0.5 * (worth @ rates) * capacity / load.sum() if crowded else np.zeros(len(free))
-    balance = find_prices(ask, present, [start], done=lambda value, bound: bound - value <= _GAP * abs(bound))
-    if not balance.bound - balance.value <= EXACT * abs(balance.bound):
+    present = np.divide(shares[:, free], time[:, None], out=np.zeros_like(rates), where=time[:, None] > 0)
+    value, bound, spent = _spend(splits.state, least, worth, capacity, start, float(worth @ now), used_now, present)
+    if not bound - min(value, bound) <= EXACT * abs(bound):
         return None
-    spent = np.zeros((len(classes), len(free)))
-    for number, part in balance.mixture:
-        if number == 0:
-            spent += part * np.divide(shares[:, free], time[:, None], out=np.zeros_like(spent), where=time[:, None] > 0)
-        else:
-            splits.price(asked[number - 1] / capacity)
-            splits.most(least, worth)
-            splits.add_to(spent, part)
     settled[:, free] = spent * time[:, None]
     return settled
+
+
+@compiled(releases_gil=True, divides_as_numpy=True)
+def _spend(
+    splits: SplitsState,
+    least: FloatArray,
+    worth: FloatArray,
+    capacity: FloatArray,
+    start: FloatArray,
+    now: float,
+    used_now: FloatArray,
+    present: FloatTable,
+) -> tuple[float, float, FloatTable]:
+    """The search for the prices, from the value and the use of the `present` shares: value, bound and new shares."""
+    types = len(capacity)
+    search = begin_search(used_now, now, np.inf, False)
+    asked = np.empty((ROUNDS_PER_TYPE * types, types))
+    for number in range(len(asked)):
+        asked[number] = start if number == 0 else search.following
+        splits.price[:types] = asked[number] / capacity
+        value = most_at(splits, least, worth)
+        used = splits.usage[:types] / capacity
+        proven = value
+        for j in range(types):
+            proven += asked[number, j] * (1.0 - used[j])
+        same = learn(search, asked[number], value, used, proven)
+        if same or search.bounds[1] - search.bounds[0] <= _GAP * abs(search.bounds[1]):
+            break
+    spent = np.zeros(present.shape)
+    numbers, parts = mixture(master_of(search))
+    for place in range(len(numbers)):
+        if numbers[place] == 0:
+            spent += parts[place] * present
+        else:
+            splits.price[:types] = asked[numbers[place] - 1] / capacity
+            most_at(splits, least, worth)
+            add_part(splits, spent, parts[place])
+    return search.bounds[0], search.bounds[1], spent
 
 
 def spend_by_program(program: Program, demand: FloatArray) -> Optimum | None:

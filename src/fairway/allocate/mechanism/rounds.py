@@ -45,6 +45,43 @@ def account(seconds: float, shares: FloatTable, owed: FloatTable, charged: IntAr
 
 
 @compiled()
+def movable(
+    on: IntArray, fixed: IntArray, beside: IntArray, held: IntArray, free: IntArray, preempt: bool
+) -> tuple[BoolArray, IntArray]:
+    """The jobs that run on as they do, and the workers that may be given away: of jobs that may be stopped, too."""
+    stays, room = np.zeros(len(on), np.bool_), free.copy()
+    for job in range(len(on)):
+        if on[job] >= 0:
+            stays[job] = fixed[job] > 0 or not preempt
+            if not stays[job] and beside[job] < job:  # two that share hold their workers once
+                room[on[job]] += held[job]
+    return stays, room
+
+
+@compiled()
+def changes(
+    to: IntArray, on: IntArray, together: IntArray, beside: IntArray, held: IntArray
+) -> tuple[IntArray, IntArray]:
+    """The jobs that stop, and those that start, of two that share the first: large gangs come first.
+
+    They then choose while there are nodes with room for all of them.
+    """
+    jobs = len(to)
+    stopped, starting, sizes = np.empty(jobs, np.int64), np.empty(jobs, np.int64), np.empty(jobs, np.int64)
+    stops, starts = 0, 0
+    for job in range(jobs):
+        if to[job] != on[job] or together[job] != beside[job]:
+            if on[job] >= 0:
+                stopped[stops] = job
+                stops += 1
+            if to[job] >= 0 and (together[job] < 0 or together[job] > job):
+                starting[starts], sizes[starts] = job, -held[job]
+                starts += 1
+    order = np.argsort(sizes[:starts], kind="mergesort")
+    return stopped[:stops].copy(), starting[order]
+
+
+@compiled()
 def carry_over(owed: FloatTable, rates: FloatTable, shares: FloatTable) -> None:
     """Move what each job is owed on types where it has no share any more to those where it has, as work."""
     rows, types = shares.shape

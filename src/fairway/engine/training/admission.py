@@ -36,6 +36,7 @@ class Admission:
     entities: dict[str, Entity]
     packing: Rule
     described: dict[str, Job] = field(default_factory=dict)
+    _fits: dict[tuple[int, float, float, int], tuple[tuple[bool, bool], ...]] = field(default_factory=dict)
 
     def add(self, event: JobArrived | JobResumed, now: float) -> str | None:
         """Append the row of a job that waits; the reason, and nothing is changed, if the job can never run."""
@@ -126,15 +127,29 @@ class Admission:
         types = self.cluster.types
         spread = job.spread_throughputs or job.throughputs
         rates, apart = np.zeros(len(types)), np.zeros(len(types))
-        for column, name in enumerate(types):
+        for column, (name, (fits, together)) in enumerate(zip(types, self._where(job), strict=True)):
             apart[column] = spread.get(name, job.throughputs.get(name, 0.0))
-            roomy = self.cluster.has_room(name, job.scale_factor, job.cpus, job.memory_bytes)
-            if not (roomy and self.cluster.holds_within(name, job.scale_factor, job.nodes)):
+            if fits:
+                rates[column] = job.throughputs.get(name, 0.0) if together else apart[column]
+            else:
                 apart[column] = 0.0
-                continue
-            together = self.cluster.consolidates(name, job.scale_factor)
-            rates[column] = job.throughputs.get(name, 0.0) if together else apart[column]
         return rates, apart
+
+    def _where(self, job: Job) -> tuple[tuple[bool, bool], ...]:
+        """Whether what the job asks for fits on each type, and on one node of it; the same for all that ask alike."""
+        asks = (job.scale_factor, job.cpus, job.memory_bytes, job.nodes)
+        found = self._fits.get(asks)
+        if found is None:
+            cluster, size = self.cluster, job.scale_factor
+            found = self._fits[asks] = tuple(
+                (
+                    cluster.has_room(name, size, job.cpus, job.memory_bytes)
+                    and cluster.holds_within(name, size, job.nodes),
+                    cluster.consolidates(name, size),
+                )
+                for name in cluster.types
+            )
+        return found
 
     def _why_not(self, job: Job) -> str:
         able = [column for column, name in enumerate(self.cluster.types) if job.throughputs.get(name, 0.0) > 0]

@@ -1,10 +1,13 @@
 """The jobs that are in the system, in order of arrival, as the columns that decisions are computed from.
 
-One row of a structured array per job: rows are appended as jobs arrive, which keeps `number` sorted, and close up when
-one leaves. Columns are views into it, valid until the next job comes or goes.
+A column is an array without gaps, as compiled loops take it; columns of one type of values are the rows of one block,
+so that a job comes or goes in a few steps. Jobs are appended as they arrive, which keeps `number` sorted, and close up
+when one leaves. Columns are views, valid until the next job comes or goes.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,24 +18,31 @@ from fairway.allocate.packing.requests import WHOLE
 NONE = -1
 """Instead of the number of a type, a lease or a job: there is none."""
 
+_INTS = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "group", "fixed", "bound", "priority",
+         "preempts", "nodes", "part")  # fmt: skip
+_FLOATS = ("weight", "left", "done", "since", "rate", "arrival", "deadline", "isolated", "pooled", "cpus", "memory",
+           "changed", "due")  # fmt: skip
+_TABLES = ("rates", "spread", "shares", "owed", "known")
+_PLACE = {name: place for place, name in enumerate((*_INTS, *_FLOATS, *_TABLES))}
+
 
 class _Column:
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        self._place = _PLACE[name]
 
     def __set__(self, table: JobTable, values: npt.ArrayLike) -> None:
-        table.rows[self._name][: len(table)] = values
+        table.columns[self._place][...] = values
 
 
 class _Ints(_Column):
     def __get__(self, table: JobTable, owner: type) -> IntArray:
-        column: IntArray = table.rows[self._name][: len(table)]
+        column: IntArray = table.columns[self._place]
         return column
 
 
 class _Floats(_Column):
     def __get__(self, table: JobTable, owner: type) -> FloatArray:
-        column: FloatArray = table.rows[self._name][: len(table)]
+        column: FloatArray = table.columns[self._place]
         return column
 
 
@@ -61,22 +71,27 @@ class JobTable:
     rates, spread, shares, owed, known = (_Floats() for _ in range(5))
 
     def __init__(self, types: int) -> None:
-        integers = ("number", "scale", "on", "beside", "charged", "lease", "team", "kind", "group", "fixed", "bound",
-                    "priority", "preempts", "nodes", "part")  # fmt: skip
-        floats = ("weight", "left", "done", "since", "rate", "arrival", "deadline", "isolated", "pooled", "cpus",
-                  "memory", "changed", "due")  # fmt: skip
-        by_type = ("rates", "spread", "shares", "owed", "known")
-        self.rows = np.zeros(
-            64,
-            dtype=[
-                *((name, np.int64) for name in integers),
-                *((name, np.float64) for name in floats),
-                *((name, np.float64, (types,)) for name in by_type),
-            ],
-        )
+        self._ints = np.zeros((len(_INTS), 64), dtype=np.int64)
+        self._floats = np.zeros((len(_FLOATS), 64))
+        self._tables = np.zeros((len(_TABLES), 64, types))
         self.ids: list[str] = []
         self._number_of: dict[str, int] = {}
         self._next = 0
+        self._look()
+
+    def _look(self) -> None:
+        """Make the columns anew: jobs have come or gone."""
+        size = len(self.ids)
+        self.columns: list[npt.NDArray[Any]] = [
+            *self._ints[:, :size], *self._floats[:, :size], *self._tables[:, :size]
+        ]  # fmt: skip
+
+    def __deepcopy__(self, memo: dict[int, object]) -> JobTable:
+        copy = JobTable(self._tables.shape[2])
+        copy._ints, copy._floats, copy._tables = self._ints.copy(), self._floats.copy(), self._tables.copy()
+        copy.ids, copy._number_of, copy._next = list(self.ids), dict(self._number_of), self._next
+        copy._look()
+        return copy
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -110,17 +125,24 @@ class JobTable:
     ) -> None:
         """Append a job that waits."""
         size = len(self)
-        if size == len(self.rows):
-            self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
+        if size == self._ints.shape[1]:
+            self._ints, self._floats, self._tables = (
+                np.concatenate([block, np.zeros_like(block)], axis=1)
+                for block in (self._ints, self._floats, self._tables)
+            )
         # In the order of the columns; one assignment is many times as fast as one for each.
-        self.rows[size] = (
-            self._next, scale, NONE, NONE, NONE, NONE, team, kind, group, fixed, bound, priority, preempts,
-            nodes, part, weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0, cpus, memory, time, 0.0,
-            rates, spread, 0.0, 0.0, known,
+        self._ints[:, size] = (
+            self._next, scale, NONE, NONE, NONE, NONE, team, kind, group, fixed, bound, priority, preempts, nodes, part,
         )  # fmt: skip
+        self._floats[:, size] = (
+            weight, steps, 0.0, time, 0.0, time, deadline, 0.0, 0.0, cpus, memory, time, 0.0,
+        )  # fmt: skip
+        table = self._tables[:, size]
+        table[0], table[1], table[2:4], table[4] = rates, spread, 0.0, known
         self.ids.append(job)
         self._number_of[job] = self._next
         self._next += 1
+        self._look()
 
     @property
     def held(self) -> IntArray:
@@ -133,17 +155,13 @@ class JobTable:
         """The same in workers, as policies count."""
         return self.held / WHOLE
 
-    def like(self, column: str, values: FloatArray) -> FloatArray:
-        """Other values in an array that is laid out as a column: compiled code takes it without being compiled anew."""
-        laid_out: FloatArray = np.empty_like(self.rows[: len(self)])[column]
-        laid_out[...] = values
-        return laid_out
-
     def remove(self, position: int) -> None:
         """Take a job out; those behind it move up."""
         size = len(self)
-        self.rows[position : size - 1] = self.rows[position + 1 : size]
+        for block in (self._ints, self._floats, self._tables):
+            block[:, position : size - 1] = block[:, position + 1 : size]
         del self._number_of[self.ids.pop(position)]
+        self._look()
 
     def position(self, job: str) -> int:
         """Where a job stands."""

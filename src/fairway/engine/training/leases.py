@@ -124,22 +124,22 @@ class Leases:
         self, members: tuple[int, ...], lease: int, column: int, spread: bool, *, since: float | None = None
     ) -> None:
         """Write down that these jobs, one or two that share, hold a lease, and make progress `since` then."""
-        rows = self.jobs.rows
-        together = self.pair_rates.of(*self.jobs.kind[list(members)]) if len(members) == 2 else None
+        jobs = self.jobs
+        together = self.pair_rates.of(*jobs.kind[list(members)]) if len(members) == 2 else None
         for side, member in enumerate(members):
-            row = rows[member]
             if together is not None:
-                row["beside"], row["rate"] = rows["number"][members[1 - side]], together[column, side]
+                jobs.beside[member], jobs.rate[member] = jobs.number[members[1 - side]], together[column, side]
             else:
-                row["beside"], row["rate"] = NONE, row["spread" if spread else "rates"][column]
-            row["on"], row["lease"] = column, lease
+                jobs.beside[member] = NONE
+                jobs.rate[member] = (jobs.spread if spread else jobs.rates)[member, column]
+            jobs.on[member], jobs.lease[member] = column, lease
             if since is not None:
-                row["since"] = row["changed"] = since
+                jobs.since[member] = jobs.changed[member] = since
 
     def _stop(self, positions: IntArray, now: float) -> None:
         """Write down that these jobs hold nothing."""
-        rows = self.jobs.rows
-        for name in ("on", "lease", "beside", "charged"):
-            rows[name][positions] = NONE
-        rows["rate"][positions] = 0.0
-        rows["since"][positions] = rows["changed"][positions] = now
+        jobs = self.jobs
+        for column in (jobs.on, jobs.lease, jobs.beside, jobs.charged):
+            column[positions] = NONE
+        jobs.rate[positions] = 0.0
+        jobs.since[positions] = jobs.changed[positions] = now

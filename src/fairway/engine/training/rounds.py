@@ -17,7 +17,7 @@ import numpy as np
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 from fairway.allocate.mechanism.places import keep_places
-from fairway.allocate.mechanism.rounds import account, carry_over, choose, weigh_moves
+from fairway.allocate.mechanism.rounds import account, carry_over, changes, choose, movable, weigh_moves
 from fairway.allocate.packing.packer import Rule
 from fairway.engine.training.fitting import Fitting, by_claim
 from fairway.engine.training.job_table import NONE, JobTable
@@ -166,21 +166,16 @@ class Rounds:
         preempt: bool,
     ) -> Chosen:
         """Decide which jobs run until the next round."""
-        free = pool.room
         dollars = prices if self._by_cost and prices is not None else np.zeros(self._types)
         on, scale, partner, ahead = jobs.on, jobs.held, jobs.partners(), precedence(jobs)
         pairs = np.searchsorted(jobs.number, self._numbers) if len(self._numbers) else self._numbers
-        stays = (on >= 0) & ((jobs.fixed > 0) if preempt else True)
-        if preempt:
-            free = free.copy()
-            held = (on >= 0) & ~stays & (partner < np.arange(len(on)))  # a pair holds its workers once
-            np.add.at(free, on[held], scale[held])
+        stays, free = movable(on, jobs.fixed, partner, scale, pool.room, preempt)
         rates, shares = (jobs.rates > 0).astype(float) if self._agnostic else jobs.rates, jobs.shares
         kept = reservations.kept(jobs, now, seconds)
         if kept is not None:
-            rates, mine = self._copied(jobs, rates), kept.holders(now, seconds)
+            rates, mine = rates.copy(), kept.holders(now, seconds)
             kept.leave_out_impossible(rates, pool.present)
-            ahead, shares = before_all(ahead, mine), jobs.like("shares", np.where(mine[:, None], 0.0, shares))
+            ahead, shares = before_all(ahead, mine), np.where(mine[:, None], 0.0, shares)
         if preempt:
             crowded = self._agnostic and bool(scale[~stays].sum() > free.sum())
             gains, least = weigh_moves(
@@ -190,7 +185,7 @@ class Rounds:
         else:  # no job that runs is moved
             gains, least = np.zeros(rates.shape, np.int64), np.ones(len(on))
         if self._pair_rates is not None:
-            shares = jobs.like("shares", np.zeros_like(jobs.rates))
+            shares = np.zeros_like(jobs.rates)
             if preempt:
                 shares[...] = self._serve(jobs, self._pair_rates, rates, stays, free, ahead)
                 pairs = np.searchsorted(jobs.number, self._numbers)
@@ -205,7 +200,7 @@ class Rounds:
             np.subtract.at(left, to[given], scale[given])
             alone = (together < 0) & (partner < 0) & ~stays
             waits = to < 0
-            able = jobs.rates if kept is None else jobs.like("rates", np.where(rates > 0, jobs.rates, 0.0))
+            able = jobs.rates if kept is None else np.where(rates > 0, jobs.rates, 0.0)
             if keep_places(to, on, alone, scale, able, gains, left) and waits.any():
                 # Other workers are left than before, which jobs that wait may be able to use.
                 then, _, gifts, _ = choose(
@@ -222,17 +217,14 @@ class Rounds:
             )
             if len(pairs):
                 pair_charged = np.where(together[first] == second, pair_charged, NONE)
-        changed = (to != on) | (together != partner)
+        stopped, starting = changes(to, on, together, partner, scale)
         jobs.charged = np.where(stays, jobs.charged, charged)
         self._charged = pair_charged if preempt else np.where(pair_charged >= 0, pair_charged, self._charged)
-        starting = np.flatnonzero(changed & (to >= 0) & ((together < 0) | (together > np.arange(len(on)))))
-        if len(starting) > 1:  # large gangs first, while there are nodes with room for all of them
-            starting = starting[np.argsort(-scale[starting], kind="stable")]
         started: list[tuple[int, ...]] = [
             (job,) if other < 0 else (job, other)
             for job, other in zip(starting.tolist(), together[starting].tolist(), strict=True)
         ]
-        return Chosen(np.flatnonzero(changed & (on >= 0)), started, to[starting].tolist(), workers)
+        return Chosen(stopped, started, to[starting].tolist(), workers)
 
     def _serve(
         self, jobs: JobTable, pair_rates: PairRates, rates: FloatArray, stays: BoolArray, free: IntArray,
@@ -248,17 +240,13 @@ class Rounds:
         self._owed = np.zeros_like(self._shares)
         return np.where(mate[:, None] < 0, chosen, 0.0)
 
-    def _copied(self, jobs: JobTable, rates: FloatArray) -> FloatArray:
-        """The same rates, to be changed."""
-        return rates.copy() if self._agnostic else jobs.like("rates", rates)
-
     def _fitted(
         self, jobs: JobTable, pool: WorkerPool, kept: Kept | None, to: IntArray, together: IntArray,
         charged: IntArray, served: BoolArray, ahead: FloatArray, stays: BoolArray, free: IntArray,
         rates: FloatArray, *, now: float, seconds: float,
     ) -> tuple[IntArray, IntArray, IntArray, Mapping[int, tuple[int, ...]]]:  # fmt: skip
         """Let only those jobs run that fit on their machines, and others that do in the place of the rest."""
-        to, together, charged, rates = to.copy(), together.copy(), charged.copy(), self._copied(jobs, rates)
+        to, together, charged, rates = to.copy(), together.copy(), charged.copy(), rates.copy()
         nobody = np.zeros(0, np.int64)
         for attempt in range(_MOST_FITTINGS):
             known = kept is None and bool(stays[jobs.on >= 0].all())

@@ -23,7 +23,6 @@ def snapshot(engine: TrainingEngine, *, now: float | None = None) -> TrainingEng
 
     With `now`, as it is at that time if nothing has happened since the last event.
     """
-    jobs = engine.jobs
     shared: list[Any] = [
         engine.policy,
         engine.options,
@@ -37,8 +36,6 @@ def snapshot(engine: TrainingEngine, *, now: float | None = None) -> TrainingEng
     memo |= {
         id(engine._story): Story[Any](),
         id(engine._admission.described): dict(engine._admission.described),
-        id(jobs.ids): list(jobs.ids),
-        id(jobs._number_of): dict(jobs._number_of),
     }
     copy = deepcopy(engine, memo)
     if now is not None:
