@@ -26,7 +26,7 @@ _PIVOT = 1e-9
 
 
 class Master(NamedTuple):
-    """The master problem: a column for the slack of each type, then one for each answer, `count` in all.
+    """The master problem: a column for the slack of each type, then one for each answer, `column_count` in all.
 
     A column is the use of each type and a 1; `best` are the dual values of the types and, last, the level reached.
     """
@@ -35,7 +35,7 @@ class Master(NamedTuple):
     values: FloatArray
     basis: IntArray
     best: FloatArray
-    count: IntArray
+    column_count: IntArray
 
 
 @compiled_within(releases_gil=True)
@@ -60,11 +60,11 @@ def offer(master: Master, usage: FloatArray, level: float) -> None:
     Answers that differ only by rounding can make a basis singular: then the mixture stays as it was before, and
     whoever asks sees that it no longer improves.
     """
-    types, count = len(usage), master.count[0]
+    types, count = len(usage), master.column_count[0]
     master.columns[count, :types] = usage
     master.columns[count, types] = 1.0
     master.values[count] = level
-    master.count[0] = count + 1
+    master.column_count[0] = count + 1
     basis = master.basis.copy()
     dual = np.empty(types + 1)
     if _optimise(master.columns[: count + 1], master.values[: count + 1], basis, dual):

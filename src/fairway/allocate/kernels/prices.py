@@ -62,7 +62,7 @@ class Search(NamedTuple):
     values: FloatArray
     basis: IntArray
     best: FloatArray
-    count: IntArray
+    column_count: IntArray
     budgets: FloatTable
     excess: FloatTable
     imbalance: FloatArray
@@ -81,7 +81,7 @@ def begin_search(usage: FloatArray, value: float, bound: float, relative: bool) 
     bounds = np.empty(3)
     bounds[0], bounds[1], bounds[2] = value, bound, value
     return Search(
-        master.columns, master.values, master.basis, master.best, master.count, secant.budgets, secant.excess,
+        master.columns, master.values, master.basis, master.best, master.column_count, secant.budgets, secant.excess,
         secant.imbalance, secant.numbers, np.zeros(types), np.zeros(types), bounds, np.zeros(1, np.int64),
     )  # fmt: skip
 
@@ -89,7 +89,7 @@ def begin_search(usage: FloatArray, value: float, bound: float, relative: bool) 
 @compiled_within(releases_gil=True)
 def master_of(search: Search) -> Master:
     """The answers as the master sees them."""
-    return Master(search.columns, search.values, search.basis, search.best, search.count)
+    return Master(search.columns, search.values, search.basis, search.best, search.column_count)
 
 
 @compiled(releases_gil=True, divides_as_numpy=True)
