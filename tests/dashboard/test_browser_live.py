@@ -120,7 +120,7 @@ def test_a_what_if_is_planned_and_a_goal_is_searched_for(started: Browser, live:
         assert serious(page) == []
         page.get_by_label("Changes, one on each line").fill("ad v100=2")
         page.get_by_role("button", name="Plan", exact=True).click()
-        expect(page.get_by_role("alert")).to_contain_text("ad v100=2")
+        expect(page.get_by_role("alert")).to_contain_text("'ad' given, did you mean 'add'?")
 
 
 def test_a_wrong_token_is_told_and_the_right_one_works_then(started: Browser, tmp_path: Path) -> None:

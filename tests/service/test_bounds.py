@@ -97,4 +97,5 @@ def test_the_document_says_what_is_meant_where_a_parameter_is_left_out(admin: ht
     assert {key: value for key, value in said.items() if value != []} == {
         ("/jobs", "limit"): 100, ("/jobs", "order"): "newest", ("/journal", "limit"): 100, ("/journal", "after"): 0,
         ("/jobs/{job}/logs", "rank"): 0, ("/jobs/{job}/logs", "follow"): False, ("/usage", "by"): ["team"],
+        ("/events", "pages"): False,
     }  # fmt: skip

@@ -43,7 +43,7 @@ def _seconds_taken(directory: Path, *, step: float, restart: bool) -> float:
 @pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted"])
 def test_jobs_take_turns_as_if_the_clock_had_not_been_set(tmp_path: Path, restart: bool) -> None:
     back, undisturbed, forwards = (
-        _seconds_taken(tmp_path / str(step), step=step, restart=restart) for step in (-HOUR, 0.0, HOUR)
+        _seconds_taken(tmp_path / f"set-by-{step:.0f}", step=step, restart=restart) for step in (-HOUR, 0.0, HOUR)
     )
     assert back == pytest.approx(undisturbed, abs=2.0)
     assert forwards == pytest.approx(undisturbed, abs=2.0)
