@@ -303,9 +303,7 @@ class LeasesOverTime(RuleBasedStateMachine):
         rows = self.store.read(lambda connection: connection.execute(select(schema.held_workers)).all())
         assert {row.worker: row.lease for row in rows} == self.holders
         leases = self.store.read(open_leases)
-        held = [
-            worker for lease in leases if lease.held and lease.number not in self.late for worker in lease.workers
-        ]
+        held = [worker for lease in leases if lease.held and lease.number not in self.late for worker in lease.workers]
         assert len(held) == len(set(held))
         assert sorted(held) == sorted(self.holders)
         assert {lease.number for lease in leases if not lease.held} == set(self.planned)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fairway.errors import FairwayError
 from fairway.live.serving.clients.client import ServingClient
 from fairway.live.serving.clients.client_protocol import RequestFailedError
 from fairway.live.serving.supervise.supervisor import Supervisor, tallies
@@ -178,16 +179,16 @@ def test_requests_of_one_client_that_hang_in_all_workers_hold_the_others_up_for_
     tmp_path: Path,
 ) -> None:
     limit = 120.0
+    outcomes: list[str] = []
     with _served(tmp_path / "served", stage_limit_seconds=limit) as (supervisor, client):
         for number in range(10):
             client.ask("harmful", what=f"nothing/{number}")
-        outcomes: list[str] = []
 
         def hang(number: int) -> None:
             with ServingClient(supervisor.settings.directory) as client:
                 try:
                     client.ask("harmful", what=f"hang/{number}")
-                except RequestFailedError as error:
+                except FairwayError as error:  # refused, or no longer served
                     outcomes.append(str(error))
 
         threads = [threading.Thread(target=hang, args=(number,)) for number in range(4)]
@@ -195,12 +196,16 @@ def test_requests_of_one_client_that_hang_in_all_workers_hold_the_others_up_for_
             _until(lambda: others.seconds)
             for thread in threads:
                 thread.start()
-            for thread in threads:
-                thread.join()
-        assert len(outcomes) == 4
+            # One that holds up no other, since these find room at the other worker, may take all of its limit.
+            enough = time.monotonic() + limit / 3
+            _until(lambda: len(outcomes) == 4 or time.monotonic() > enough, patience=limit)
+            answered = len(others.seconds)
+            _until(lambda: len(others.seconds) > answered + 1)
         assert all("took longer than usual while others waited" in outcome for outcome in outcomes), outcomes
         assert others.wrong == []
         assert max(others.seconds) < limit / 3, "a few times what is usual, and the starts of new processes"
+    for thread in threads:
+        thread.join()
 
 
 def test_a_model_whose_load_hangs_is_set_aside_and_the_others_are_served(
