@@ -69,8 +69,7 @@ def test_runs_are_compared_side_by_side_without_scrolling_sideways(
     path = tmp_path / "compared.html"
     path.write_text(page_with(document(runs, command="fairway demo"), title="compared"))
     with page_of(started, color_scheme=theme) as page:
-        page.goto(path.as_uri())
-        look(page, "Compare")
+        page.goto(path.as_uri())  # of several runs, the comparison comes first
         expect(page.get_by_role("heading", name="How long jobs took", exact=True)).to_be_visible()
         expect(page.get_by_role("heading", name="Who got its share")).to_be_visible()
         expect(page.get_by_role("heading", name="What it cost")).to_be_visible()
