@@ -2,8 +2,8 @@
 
 The nodes are loopback addresses of this machine, with two accelerators each that are none: a worker of ours and a
 deployment of Ray Serve's take one of them. Both are up all the time, and take turns. They share the cores of this
-machine, of which whoever has more processes gets more: so the CPU time that a request takes is counted, too, that of all
-processes which only that system has, and of its client.
+machine, of which whoever has more processes gets more. So the CPU time that a request takes is counted, too, in all
+processes that only this system has, and in its client.
 """
 
 from __future__ import annotations
