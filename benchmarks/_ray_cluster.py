@@ -207,13 +207,14 @@ class NumberedCluster(RayCluster):
         super().__exit__()
         self._files.cleanup()
 
-    def start_node(self, number: int) -> None:
-        """Start a node, or start it again."""
+    def start_node(self, number: int, *, without: Path | None = None) -> None:
+        """Start a node, or start it again; `without` a directory, as in `start`."""
         labels = f"ray.io/accelerator-type={'AB'[number % 2]}100"
         if self._declared:
             labels += f",fairway.io/accelerators={self._gpus}"
         gpus = 0 if self._declared else self._gpus
-        self.start(str(number), labels, head=number == 0, cpus=0, gpus=gpus, host=host_of(number))
+        host = host_of(number)
+        self.start(str(number), labels, head=number == 0, cpus=0, gpus=gpus, host=host, without=without)
 
     def kill_node(self, number: int) -> None:
         """As if its machine were cut off from its power."""

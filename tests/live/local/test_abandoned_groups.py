@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.live.local.abandoned_groups import hold, remove_abandoned
+from fairway.live.local.abandoned_groups import hold, remove_abandoned, undisturbed
 from fairway.live.local.containment import Containment, RunGroup
 
 
@@ -60,5 +60,17 @@ def test_groups_in_which_a_run_outlives_its_agent_stay(mine: Containment) -> Non
             assert all((other / "1-job").exists() for other in others)
         finally:
             process.kill()
+    remove_abandoned(mine.parents)
+    assert not any(other.exists() for other in others)
+
+
+def test_groups_of_an_agent_that_is_about_to_hold_them_stay(mine: Containment) -> None:
+    """As when several agents begin at once on a machine, each of which removes what it finds."""
+    with undisturbed(Containment.places()):
+        others = _other(mine)
+        remove_abandoned(mine.parents)
+        assert all((other / "1-job").exists() for other in others)
+        with undisturbed(Containment.places()):
+            pass  # several may begin at a time
     remove_abandoned(mine.parents)
     assert not any(other.exists() for other in others)

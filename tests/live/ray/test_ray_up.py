@@ -53,8 +53,21 @@ def without_labels(cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture(scope="module")
-def live(cluster: RayCluster, without_labels: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+def serving_without_labels(cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same of an application to be served there."""
+    alone = Installation(tmp_path_factory.mktemp("alone"))
+    target = "tests.live.serving.ray.application"
+    done = alone.in_a_process("serve", target, "--no-profile", "--backend", "ray", "--address", cluster.address)
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def live(
+    cluster: RayCluster, without_labels: str, serving_without_labels: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installation]:
     assert without_labels
+    assert serving_without_labels
     directory = tmp_path_factory.mktemp("live")
     for node in "ab":
         cluster.start(node, V100 + node)
@@ -97,6 +110,11 @@ def test_nodes_without_labels_are_one_line(without_labels: str) -> None:
     assert without_labels.count("\n") == 1
     assert "1 nodes of Ray" in without_labels
     assert "ray.io/accelerator-type" in without_labels
+
+
+def test_nodes_on_which_nothing_can_be_served_are_one_line(serving_without_labels: str) -> None:
+    assert serving_without_labels.count("\n") == 1
+    assert "no node of the Ray cluster has an accelerator (127.0.0.1)" in serving_without_labels
 
 
 def test_a_type_that_no_node_has_and_a_directory_that_no_node_sees_are_refused(live: Installation) -> None:

@@ -143,6 +143,11 @@ class Containment:
         enforced = frozenset(kind for kind in _BOUNDS if any(_is_bounded(path, kind) for path in (*parents, *bounding)))
         return cls(parents, bounding, enforced)
 
+    @staticmethod
+    def places() -> tuple[Path, ...]:
+        """Where agents may make groups, as far as this process can."""
+        return tuple(dict.fromkeys(group for kind in ("pids", *_BOUNDS) for group in _own_groups(kind)))
+
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a user has to know of what the kernel does not offer here."""

@@ -38,7 +38,7 @@ from fairway.live.backend.demand import JobDemand
 from fairway.live.local.agent.frames import encoded, listening_socket, read_message
 from fairway.live.ray.autoscaling import NOTHING_SEEN, ask_ray_for, bundles_of
 from fairway.live.ray.node_agent import NodeAgent
-from fairway.live.ray_cluster.client import connect
+from fairway.live.ray_cluster.client import connect, reason_of
 from fairway.live.ray_cluster.draining import draining_nodes, notice_of
 from fairway.live.ray_cluster.nodes import NODE_ID_LABEL, RayNode, living, named, refuse_no_accelerators
 
@@ -161,7 +161,7 @@ class Bridge:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            why = _reason(error)
+            why = reason_of(error)
             if self._problems.get(self._names[node.id]) != why:
                 _LOG.warning("node %s is not used: %s", self._names[node.id], why)
             self._problems[self._names[node.id]] = why
@@ -231,7 +231,7 @@ class Bridge:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
         except Exception as error:
-            _LOG.info("a connection to node %s ends: %s", one.name, _reason(error))
+            _LOG.info("a connection to node %s ends: %s", one.name, reason_of(error))
         finally:
             writer.close()
             if isinstance(number, int):
@@ -251,7 +251,7 @@ class Bridge:
             try:
                 answer = {"ok": True, "answer": await _QUESTIONS[message.pop("ask")](self, **message)}
             except Exception as error:
-                answer = {"ok": False, "error": _reason(error)}
+                answer = {"ok": False, "error": reason_of(error)}
             writer.write(encoded(answer))
             await writer.drain()
         except (FairwayError, OSError) as error:
@@ -377,18 +377,6 @@ async def _received(actor: Any, number: int, writer: asyncio.StreamWriter) -> No
         if content:
             writer.write(content)
             await writer.drain()
-
-
-def _reason(error: BaseException) -> str:
-    """The last line of what went wrong: Ray puts the whole trace of another process into its errors."""
-    if isinstance(error, TimeoutError):
-        return "it does not answer"
-    cause = getattr(error, "cause", None) or error
-    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
-    missing = next((line for line in lines if "No module named 'fairway" in line), None)
-    if missing is not None:
-        return "Fairway is not installed there; install it, as here, for the Python that Ray uses"
-    return lines[-1].strip() if lines else type(error).__name__
 
 
 async def _served(options: BridgeOptions) -> None:

@@ -5,24 +5,21 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
-import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from fairway.errors import FairwayError, InputError
+from fairway.errors import FairwayError
 from fairway.live.backend.logs import LogBlock
 from fairway.live.local.agent.client import AgentGoneError, AgentProcesses
 from fairway.live.local.agent.frames import connected_socket, encoded, read_message
+from fairway.live.ray_cluster.client_process import end_client, ready_client, start_client
 
-_START_SECONDS = 60.0
-_ENDING_SECONDS = 10.0
 _COUNT = itertools.count(1)
 
 
@@ -65,32 +62,16 @@ class BridgeProcess:
         """Start one; raises `InputError` with what is wrong where it cannot be a client of that Ray."""
         own = directory / "bridges" / f"{os.getpid()}-{next(_COUNT)}"  # another may still have its sockets
         own.mkdir(mode=0o700, parents=True, exist_ok=True)
-        options = {"address": address, "namespace": namespace, "node_directory": node_directory}
-        text = json.dumps({**options, "directory": str(own)})
+        options = {"address": address, "namespace": namespace, "node_directory": node_directory, "directory": str(own)}
         path = directory / "bridge.log"
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "fairway.live.ray.bridge", text],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C is for the controller, which still needs the nodes then
-            )
+            process = start_client("fairway.live.ray.bridge", options, log)
         bridge = cls(own, process)
-        assert process.stdout is not None
         try:
-            line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), _START_SECONDS)
-            said = (
-                json.loads(line) if line else {"ok": False, "error": f"address: Ray at {address}: {_last_line(path)}"}
-            )
-        except TimeoutError:
-            said = {"ok": False, "error": f"address: Ray at {address} does not answer within {_START_SECONDS:g} s"}
+            await asyncio.to_thread(ready_client, process, address, path)
         except BaseException:
             await bridge.stop()
             raise
-        if not said["ok"]:
-            await bridge.stop()
-            raise InputError(str(said["error"]))
         return bridge
 
     @property
@@ -100,17 +81,7 @@ class BridgeProcess:
 
     async def stop(self) -> None:
         """End it; actors and agents stay."""
-        if self._process.stdin is not None:
-            with suppress(OSError):
-                self._process.stdin.close()
-        try:
-            await asyncio.to_thread(self._process.wait, _ENDING_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            await asyncio.to_thread(self._process.wait)
-        finally:  # also if this is given up
-            if self._process.stdout is not None:
-                self._process.stdout.close()
+        await asyncio.to_thread(end_client, self._process)
         await asyncio.to_thread(shutil.rmtree, self._directory, ignore_errors=True)
 
     def socket_directory(self, node: str) -> Path:
@@ -184,8 +155,3 @@ class NodeAccess(AgentProcesses):
         """Wait until it has let go of its directory there."""
         with suppress(BridgeGoneError):
             await self._bridge.ask("wait", node=self._node)
-
-
-def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"its client has ended without a word; see {path}"

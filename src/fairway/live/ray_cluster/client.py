@@ -54,6 +54,18 @@ def disconnect() -> None:
         ray.shutdown()
 
 
+def reason_of(error: BaseException) -> str:
+    """The last line of what went wrong: Ray puts the whole trace of another process into its errors."""
+    if isinstance(error, TimeoutError):
+        return "it does not answer"
+    cause = getattr(error, "cause", None) or error
+    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
+    missing = next((line for line in lines if "No module named 'fairway" in line), None)
+    if missing is not None:
+        return "Fairway is not installed there; install it, as here, for the Python that Ray uses"
+    return lines[-1].strip() if lines else type(error).__name__
+
+
 @contextmanager
 def _standard_error_to(file: IO[bytes]) -> Iterator[None]:
     """Keep what Ray's own library prints about a failure, past Python, from the screen: the error is one line."""

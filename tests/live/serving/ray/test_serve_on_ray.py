@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
-from types import ModuleType
 from typing import Any
 
 import httpx
@@ -27,9 +26,6 @@ from typer.testing import CliRunner
 
 from benchmarks._ray_cluster import NumberedCluster, free_port, host_of
 from fairway.cli.main import app
-from fairway.errors import InputError
-from fairway.extras import missing
-from fairway.live.ray_cluster.client import ray_module
 
 PATIENCE = 150.0
 ROOT = Path(__file__).parents[4]
@@ -73,6 +69,21 @@ class Service:
             timeout=60.0,
         )
 
+    def driver(self) -> int:
+        """The process by which it is a client of Ray; 0 for none."""
+        mark = b"fairway.live.serving.ray.driver"
+        found = (pid for pid in _pids() if mark in _command(pid) and _parent(pid) == self.process.pid)
+        return next(found, 0)
+
+    def is_worker(self, pid: int) -> bool:
+        """Whether a process is one of its workers."""
+        command = _command(pid)
+        return b"worker_program" in command and os.fsencode(self.directory) in command
+
+    def is_gone(self) -> bool:
+        """Whether no process of it is left, on any node."""
+        return not [pid for pid in _pids() if os.fsencode(self.directory) in _command(pid)]
+
     def status(self, node: int = 0) -> Any:
         with self.client(node) as client:
             return client.get("/status").json()
@@ -90,8 +101,16 @@ class Service:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[NumberedCluster]:
-    with NumberedCluster(3) as made:
+def hidden(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """A directory that the last node does not have; only root can have that."""
+    can_hide = subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True).returncode == 0
+    return tmp_path_factory.mktemp("hidden") if can_hide else None
+
+
+@pytest.fixture(scope="module")
+def cluster(hidden: Path | None) -> Iterator[NumberedCluster]:
+    with NumberedCluster(2) as made:
+        made.start_node(2, without=hidden)
         yield made
 
 
@@ -102,7 +121,7 @@ def service(cluster: NumberedCluster, tmp_path_factory: pytest.TempPathFactory) 
     made.close()
 
 
-def _until(condition: Callable[[], Any]) -> Any:
+def until(condition: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + PATIENCE
     while not (value := condition()):
         assert time.monotonic() < deadline, "waited in vain"
@@ -140,7 +159,7 @@ def test_values_go_from_node_to_node_under_load(service: Service) -> None:
     for thread in threads:
         thread.join()
     assert sorted(answers) == [(number, 500_000 * (2 * number + 3)) for number in range(24)]
-    _until(lambda: not any(_values_left(service)))
+    until(lambda: not any(_values_left(service)))
 
 
 def _values_left(service: Service) -> list[str]:
@@ -181,13 +200,13 @@ def test_a_node_is_killed_under_load_and_no_request_is_lost(cluster: NumberedClu
     threads = [Thread(target=ask, args=(node % 2,)) for node in range(6)]
     for thread in threads:
         thread.start()
-    _until(lambda: min(answered) >= 5)
+    until(lambda: min(answered) >= 5)
     (memory,) = [found for found in _memories(service) if found[0] == "node-2"]
     cluster.kill_node(2)
     shutil.rmtree(memory[1])  # which is gone with a machine
     before = list(answered)
-    _until(lambda: all(now > then + 10 for now, then in zip(answered, before, strict=True)))
-    _until(lambda: [each["present"] for each in service.status()["workers"]] == [True] * 3)
+    until(lambda: all(now > then + 10 for now, then in zip(answered, before, strict=True)))
+    until(lambda: [each["present"] for each in service.status()["workers"]] == [True] * 3)
     over.set()
     for thread in threads:
         thread.join()
@@ -195,14 +214,32 @@ def test_a_node_is_killed_under_load_and_no_request_is_lost(cluster: NumberedClu
     assert service.status()["restarts"] >= 1
 
 
-def test_a_node_that_comes_back_answers(cluster: NumberedCluster, service: Service) -> None:
-    cluster.start_node(2)
+def test_a_node_that_comes_back_answers(cluster: NumberedCluster, service: Service, hidden: Path | None) -> None:
+    cluster.start_node(2, without=hidden)
 
     def answer() -> Any:
         with suppress(httpx.HTTPError), service.client(2) as client:
             return client.post("/workflows/sums", json={"x": 1}).json()
 
-    assert _until(answer) == 5
+    assert until(answer) == 5
+
+
+def test_without_its_client_of_ray_workers_are_started_again_and_another_client_comes(service: Service) -> None:
+    """Ray ends its clients when its head is away; what they have made goes on."""
+    before = service.status()
+    driver = service.driver()
+    os.kill(driver, signal.SIGSTOP)  # so that none can take its place either
+    victim = next(pid for pid in _pids() if service.is_worker(pid))
+    os.kill(victim, signal.SIGKILL)
+    with service.client(0) as client:
+        for number in range(5):
+            assert client.post("/workflows/sums", json={"x": number}).json() == 2 * (number + 1) + 1
+    until(lambda: service.status()["restarts"] > before["restarts"])
+    until(lambda: [each["present"] for each in service.status()["workers"]] == [True] * 3)
+    os.kill(driver, signal.SIGKILL)
+    until(lambda: service.driver() not in {0, driver})
+    with service.client(2) as client:
+        assert client.post("/workflows/sums", json={"x": 1}).json() == 5
 
 
 _NAMED = """
@@ -219,8 +256,12 @@ def test_it_stops_and_leaves_nothing(cluster: NumberedCluster, service: Service)
     assert not [memory for memory in memories if memory.exists()]
     assert not list(service.directory.glob("**/*.json"))
     assert not (service.directory / "token").exists()
-    mark = os.fsencode(service.directory)
-    _until(lambda: not [pid for pid in _pids() if mark in _command(pid)])
+    until(service.is_gone)
+    assert left_in(cluster) == "[] 6.0"
+
+
+def left_in(cluster: NumberedCluster) -> str:
+    """The actors with names, and the accelerators that no actor has."""
     done = subprocess.run(
         [sys.executable, "-c", _NAMED],
         env={**cluster.environment, "ADDRESS": cluster.address},
@@ -228,11 +269,18 @@ def test_it_stops_and_leaves_nothing(cluster: NumberedCluster, service: Service)
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines()[-1] == "[] 6.0"
+    return done.stdout.splitlines()[-1]
 
 
 def _pids() -> list[int]:
     return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def _command(pid: int) -> bytes:
@@ -253,12 +301,12 @@ def _refused(*options: str) -> str:
     return line
 
 
-def _refused_by(cluster: NumberedCluster, *options: str, **variables: str) -> str:
-    """What is said in a process of its own, which asks Ray."""
+def _refused_by(cluster: NumberedCluster, *options: str, directory: Path = ROOT, **variables: str) -> str:
+    """What is said in a process of its own, which asks Ray; nothing is left there."""
     done = subprocess.run(
         [FAIRWAY, "serve", TARGET, "--no-profile", "--backend", "ray", "--address", cluster.address, *options],
-        cwd=ROOT,
-        env={**cluster.environment, **variables},
+        cwd=directory,
+        env={**cluster.environment, "PYTHONPATH": str(ROOT), **variables},
         capture_output=True,
         text=True,
         check=False,
@@ -287,25 +335,6 @@ def test_no_ray_at_the_address_is_refused() -> None:
     assert f"address: no Ray at {address}" in _refused("--backend", "ray", "--address", address)
 
 
-@pytest.mark.parametrize(("found", "is_old"), [("2.9.3", True), ("2.48.0", True), ("2.49.0", False), ("3.0.0", False)])
-def test_a_ray_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch, found: str, is_old: bool) -> None:
-    old = ModuleType("ray")
-    old.__version__ = found  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "ray", old)
-    if is_old:
-        with pytest.raises(InputError, match=rf"ray {found} is installed, expected 2\.49 or later"):
-            ray_module()
-    else:
-        assert ray_module() is old
-
-
-def test_without_ray_installed_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ModuleNotFoundError) as caught:
-        ray_module()
-    assert "its extra 'ray'" in str(missing(caught.value))
-
-
 def test_a_wrong_token_is_refused(cluster: NumberedCluster) -> None:
     line = _refused_by(cluster, RAY_AUTH_TOKEN="0" * 64, RAY_NUM_REDIS_GET_RETRIES="2")
     assert f"Ray at {cluster.address} refuses this client (its token is that of RAY_AUTH_TOKEN)" in line
@@ -314,3 +343,14 @@ def test_a_wrong_token_is_refused(cluster: NumberedCluster) -> None:
 def test_more_workers_than_accelerators_are_refused(cluster: NumberedCluster) -> None:
     line = _refused_by(cluster, "--workers", "7")
     assert re.search("workers: 7 given, and the nodes .* have [46] accelerators", line)
+    assert left_in(cluster) == "[] 6.0"
+
+
+def test_a_directory_that_a_node_does_not_have_is_refused(cluster: NumberedCluster, hidden: Path | None) -> None:
+    if hidden is None:
+        pytest.skip("only root can give a node other files than those of this machine")
+    (hidden / "application").mkdir()
+    line = _refused_by(cluster, "--workers", "3", directory=hidden / "application")
+    assert f"node {host_of(2)} of the Ray cluster cannot be used" in line
+    assert f"the directory {hidden / 'application'} is not there" in line
+    assert left_in(cluster) == "[] 6.0"

@@ -37,7 +37,7 @@ from fairway.live.backend.answers import Refusal, RefusedError
 from fairway.live.backend.codec import REPORTS, Document
 from fairway.live.backend.reports import AcceleratorsChanged, BackendReport
 from fairway.live.devices.look import GpuWatch, looked_within
-from fairway.live.local.abandoned_groups import hold, remove_abandoned
+from fairway.live.local.abandoned_groups import hold, remove_abandoned, undisturbed
 from fairway.live.local.agent.frames import SOCKET, encoded, listening_socket, peer_of, read_message
 from fairway.live.local.agent.keepers import KeeperProcesses, Keepers
 from fairway.live.local.agent.messages import (
@@ -109,9 +109,10 @@ class Agent:
         self._conversations: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
         self._nursery = Nursery(directory, self.tick)
-        containment = Containment.found(directory) if keepers is None else Containment()
-        groups = (*containment.parents, *containment.bounding)
-        self._holds = hold(groups)
+        with undisturbed(Containment.places()):
+            containment = Containment.found(directory) if keepers is None else Containment()
+            groups = (*containment.parents, *containment.bounding)
+            self._holds = hold(groups)
         remove_abandoned(groups)
         self._runs = RunTable(
             directory,

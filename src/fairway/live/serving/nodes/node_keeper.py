@@ -5,6 +5,9 @@ The supervisor has a line to it, and says where all processes are, which of them
 has to be sure of, the keeper answers with ("done", its number). The keeper tells it at which port a new process listens
 and, from time to time, what each process does (`run_record`). No request passes through it.
 
+What runs the workers of the node has a line to the keeper as well (`worker_lines`), by which it hears what to begin. So
+whatever has started them need not be there any more.
+
 A keeper wakes once in a period, takes in what the others have sent, and sends what has changed. It does so at a moment
 of the period that is its own. What the others send at theirs waits for half a period, in the mean, and their messages
 do not all come at once.
@@ -24,6 +27,7 @@ from fairway.live.serving.local.shared_memory import clear_after_clients, clear_
 from fairway.live.serving.nodes.address_book import AddressBook, Place
 from fairway.live.serving.nodes.node_rows import NodeRows
 from fairway.live.serving.nodes.node_transport import NodeTransport
+from fairway.live.serving.nodes.worker_lines import WorkerLines
 from fairway.live.serving.seams.message_board import PERIOD_SECONDS
 from fairway.live.serving.seams.run_record import LANE_BYTES, LaneKind
 from fairway.live.serving.seams.transport import Address, Message, WireError
@@ -53,7 +57,8 @@ def is_keeper(number: int) -> bool:
 class NodeKeeper:
     """The keeper of one node; `port_file` is where a process says at which port it listens.
 
-    `lanes` is the memory of the run record, `memory_directory` where values are kept, `now` the clock.
+    `lanes` is the memory of the run record, `memory_directory` where values are kept, `now` the clock. `met` is called
+    when a supervisor has come, and `left` when its line has ended.
     """
 
     def __init__(
@@ -68,8 +73,11 @@ class NodeKeeper:
         now: Callable[[], float],
         period_seconds: float = PERIOD_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
+        met: Callable[[], None] = lambda: None,
+        left: Callable[[], None] = lambda: None,
     ) -> None:
         self._number, self._transport, self._book, self._rows = number, transport, book, rows
+        self._met, self._left, self._runners = met, left, WorkerLines(transport)
         self._lanes, self._memory_directory, self._port_file = lanes, memory_directory, port_file
         self._now, self._period, self._sleep = now, period_seconds, sleep
         self._supervisor: Address | None = None
@@ -105,10 +113,15 @@ class NodeKeeper:
             except (WireError, TypeError, ValueError, IndexError) as error:
                 _LOG.warning("a connection is closed: %s", error)
                 self._transport.hang_up(sender)
+                self._gone(sender)
 
     def turn(self) -> None:
         """Send what is due."""
         now = self._now()
+        if self._runners.news and self._supervisor is not None:
+            for message in self._runners.news:
+                self._transport.send(self._supervisor, message)
+            self._runners.news.clear()
         rows = self._rows.changed()
         if rows is not None:
             self._transport.send_to_all(self._others, rows)
@@ -127,6 +140,7 @@ class NodeKeeper:
         match message:
             case ("book", int(number), dict(places)):
                 self._supervisor = sender
+                self._met()
                 self._booked({worker: Place(*place) for worker, place in places.items()})
                 self._transport.send(sender, ("done", number))
             case ("leave", int(number), int(worker), int(epoch)):
@@ -140,6 +154,18 @@ class NodeKeeper:
                 self._unannounced.add(process)
                 if has_row:
                     self._rows.host(process, epoch)
+            case ("begin", str(name), int(process), int(epoch)):
+                self._runners.begin(name, process, epoch)
+            case ("kill", str(name)):
+                self._runners.tell(("kill",), name)
+            case ("stop", float()):
+                self._runners.tell(message)
+            case ("dismiss", str(name)):
+                self._runners.dismiss(name)
+            case ("actor", str(name)):
+                self._runners.came(name, sender)
+            case ("ended", str(), int(), int(), str(), str(), bytes()):
+                self._runners.news.append(message)
             case ("busy", int(worker), float(until)):
                 self._rows.call_busy(worker, until)
             case ("clear", str(owner)):
@@ -160,7 +186,9 @@ class NodeKeeper:
     def _gone(self, sender: Address) -> None:
         if sender == self._supervisor:
             self._supervisor = None
-        elif isinstance(sender, int):
+            self._left()
+        self._runners.gone(sender)
+        if isinstance(sender, int):
             self._rows.send_anew()
 
     def _announce(self) -> None:

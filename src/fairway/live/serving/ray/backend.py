@@ -14,8 +14,7 @@ from pathlib import Path
 
 from fairway.errors import InputError
 from fairway.live.ray_cluster.address import AUTO
-from fairway.live.ray_cluster.client import connect, disconnect, ray_module
-from fairway.live.ray_cluster.nodes import COUNT_LABEL, TYPE_LABEL, RayNode, living
+from fairway.live.ray_cluster.nodes import COUNT_LABEL, TYPE_LABEL
 from fairway.live.serving.local.serving_directory import ServingDirectory
 from fairway.live.serving.nodes.backend import NodesBackend
 from fairway.live.serving.nodes.carried_values import NodeValues
@@ -24,6 +23,7 @@ from fairway.live.serving.nodes.keeper_lines import KeeperMarks
 from fairway.live.serving.nodes.node_place import NodePlace, address_book
 from fairway.live.serving.ray.node_agent import NodeContent
 from fairway.live.serving.ray.node_agents import NodeAgents
+from fairway.live.serving.ray.ray_client import RayClient
 from fairway.live.serving.ray.worker_pool import RayPool
 from fairway.live.serving.seams.run_record import RunRecord
 from fairway.live.serving.seams.state_board import RowMarks
@@ -31,7 +31,10 @@ from fairway.live.serving.seams.transport import Message
 from fairway.live.serving.supervise.settings import ServingSettings
 from fairway.place.fleet import Fleet
 
-_NAMESPACE = "fairway-serve"
+_CLIENTS: dict[str, RayClient] = {}
+"""Of this process, by the address that was given: whoever looks at a cluster first makes its client."""
+
+_TEMPORARY = "fairway-serve-"
 
 
 class RayBackend(NodesBackend):
@@ -47,10 +50,10 @@ class RayBackend(NodesBackend):
     @staticmethod
     def accelerators(address: str | None) -> int:
         """How many accelerators the nodes of a cluster have; refuses one that has none."""
-        nodes = _nodes_at(address)
+        nodes = _client(address).nodes()
         found = sum(node.count for node in nodes)
         if not found:
-            disconnect()
+            _end_client(address)
             hosts = ", ".join(node.address for node in nodes)
             raise InputError(
                 f"--backend: no node of the Ray cluster has an accelerator ({hosts}); start nodes on machines with "
@@ -65,9 +68,9 @@ class RayBackend(NodesBackend):
         ServingDirectory(replace(settings, directory=settings.directory / "node-1000000")).check()  # the longest name
         if self._settings.wire_certificate is not None and self._settings.wire_key is not None:
             tls_context(self._settings.wire_certificate, self._settings.wire_key, is_caller=False)
-        found = sum(node.count for node in _nodes_at(self._settings.address))
+        found = sum(node.count for node in _client(settings.address).nodes())
         if found and self._settings.workers > found:
-            disconnect()
+            _end_client(settings.address)
             raise InputError(
                 f"workers: {self._settings.workers} given, and the nodes of the Ray cluster have {found} accelerators; "
                 "give fewer, or start more nodes"
@@ -86,6 +89,7 @@ class RayBackend(NodesBackend):
         settings, work_directory = self._settings, str(Path.cwd())
         workflows = json.dumps(list(settings.application().workflows)).encode()
         budgets = tuple(float(each) for each in fleet.memory)
+        keeps_logs = not settings.directory.name.startswith(_TEMPORARY)
 
         def content(number: int, host: str) -> NodeContent:
             return NodeContent(
@@ -100,18 +104,19 @@ class RayBackend(NodesBackend):
                 work_directory,
                 budgets,
                 len(fleet.models),
+                keeps_logs,
             )
 
-        self._agents = NodeAgents(content)
-        self._agents.start(_nodes_at(self._settings.address))
+        client = _client(settings.address)
+        self._agents = NodeAgents(client, content)
+        self._agents.start(client.nodes())
 
     def pool(self) -> RayPool:  # type: ignore[override]
         """Actors of Ray."""
         assert self._agents is not None
-        book = address_book(self._settings.directory)
-        self._ray_pool = RayPool(
-            self._settings, self._agents, self._place.credentials, self._lanes, book, str(Path.cwd())
-        )
+        settings, book = self._settings, address_book(self._settings.directory)
+        client, credentials = _client(settings.address), self._place.credentials
+        self._ray_pool = RayPool(settings, client, self._agents, credentials, self._lanes, book, str(Path.cwd()))
         return self._ray_pool
 
     def marks(self, fleet: Fleet, tell_others: Callable[[int, Message], None]) -> RowMarks:  # noqa: ARG002
@@ -141,21 +146,28 @@ class RayBackend(NodesBackend):
     def release(self) -> None:
         """End all that runs in Ray."""
         if self._agents is not None:
-            temporary = self._settings.directory.name.startswith("fairway-serve-")
-            self._agents.end(removes_logs=temporary)
+            self._agents.end()
             self._agents = None
         if self._is_taken:
             # Of nodes that were lost, too, as far as they are on this machine.
             for path in self._settings.directory.glob("**/*.json"):
                 path.unlink(missing_ok=True)
-            disconnect()
+            _end_client(self._settings.address)
         super().release()
 
 
-def _nodes_at(address: str | None) -> list[RayNode]:
-    """The nodes of the cluster at an address, of which this process becomes a client."""
-    connect(address or AUTO, _NAMESPACE)
-    return living(ray_module().nodes())
+def _client(address: str | None) -> RayClient:
+    """Ray at an address, for this process."""
+    given = address or AUTO
+    if given not in _CLIENTS:
+        _CLIENTS[given] = RayClient(given)
+    return _CLIENTS[given]
+
+
+def _end_client(address: str | None) -> None:
+    client = _CLIENTS.pop(address or AUTO, None)
+    if client is not None:
+        client.close()
 
 
 def _content(path: Path | None) -> bytes | None:

@@ -3,6 +3,10 @@
 The agent has the directories of the node, its keeper (`nodes.node_keeper`) in a thread, and the program beside the
 workers. An actor runs the processes that its worker is, one life after the other, and says how each has ended; so what
 a stage does to its process, Ray's own processes do not notice. Both are classes that Ray makes actors of.
+
+Ray makes them and has no part in what they do: the supervisor speaks with the keeper, and the keeper with the actors.
+So neither needs Ray's head, and each ends with whom it hears: the agent, and all that it has started, with the line of
+the supervisor, and the actors with their agent.
 """
 
 from __future__ import annotations
@@ -13,28 +17,32 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Thread
-from typing import NamedTuple
+from threading import Event, Lock, Thread, Timer
 
 import numpy as np
 
 from fairway.live.serving.local.shared_file import make_file, mapped
+from fairway.live.serving.local.unix_socket import connect
 from fairway.live.serving.nodes.backend import EPOCH, NodesBackend, port_file
 from fairway.live.serving.nodes.guarded_channel import Credentials
 from fairway.live.serving.nodes.node_keeper import LANES_BYTES, NodeKeeper, keeper_number
 from fairway.live.serving.nodes.node_place import NodePlace, address_book
 from fairway.live.serving.nodes.node_rows import NodeRows
 from fairway.live.serving.seams.run_record import RunRecord
-from fairway.live.serving.seams.worker_pool import WorkerPool
+from fairway.live.serving.sockets.channel import Channel
 from fairway.live.serving.supervise.settings import ServingSettings
 
 _PATIENCE_SECONDS = 20.0
 _AGAIN_SECONDS = 1.0
+_UNMET_SECONDS = 300.0
+"""So long an agent waits for a supervisor that has made it."""
+
+_GRACE_SECONDS, _LAST_WORDS_SECONDS = 2.0, 1.0
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SHARED_MEMORY = Path("/dev/shm")
 
@@ -44,6 +52,7 @@ class NodeContent:
     """What an agent has to know: how to serve, which node it is of, and what the nodes know each other by.
 
     `work_directory` is where the application is, `budgets` the memory of each worker, `models` how many there are.
+    Logs are removed with the rest unless it `keeps_logs`.
     """
 
     settings: ServingSettings
@@ -57,25 +66,25 @@ class NodeContent:
     work_directory: str
     budgets: tuple[float, ...]
     models: int
+    keeps_logs: bool = True
 
 
-class Life(NamedTuple):
-    """How a life of a worker has ended: its status, its last words, and what it did (`run_record`)."""
-
-    status: str
-    last_words: str
-    lanes: bytes
+def _leave() -> None:
+    os._exit(0)  # Ray's own end of an actor would ask its head
 
 
 class NodeAgent:
-    """The agent of one node."""
+    """The agent of one node; `leave` ends its process."""
 
-    def __init__(self, content: NodeContent) -> None:
-        self._content = content
+    def __init__(self, content: NodeContent, leave: Callable[[], None] = _leave) -> None:
+        self._content, self._leave = content, leave
         self._program: subprocess.Popen[str] | None = None
         self._sweeper: subprocess.Popen[bytes] | None = None
         self._keeper: NodeKeeper | None = None
         self._is_over = False
+        self._ending = Lock()
+        self._met, self._left = Event(), Event()
+        Thread(target=self._see_out, name="fairway-line", daemon=True).start()
 
     def clock(self) -> tuple[str, float]:
         """Which machine this is, since it was started, and what its clock says."""
@@ -109,13 +118,13 @@ class NodeAgent:
         NodePlace(content.host, content.host, credentials, clock_seconds).write(directory)
         settings.save(directory / "settings.json")
         (directory / "workflows.json").write_bytes(content.workflows)
-        workers, processes = len(content.budgets), len(settings.processes)
+        workers = len(content.budgets)
         make_file(settings.table, NodeRows.size(workers, content.models))
         rows = NodeRows(
             mapped(settings.table, NodeRows.size(workers, content.models)), np.array(content.budgets), content.models
         )
         rows.clear()
-        make_file(memory / "running", RunRecord.size(processes))
+        make_file(memory / "running", _record_size(settings))
         backend = NodesBackend(settings)
         number = keeper_number(content.node)
         transport = backend.transport(number)
@@ -126,10 +135,12 @@ class NodeAgent:
             transport,
             address_book(directory),
             rows,
-            mapped(memory / "running", RunRecord.size(processes)),
+            mapped(memory / "running", _record_size(settings)),
             memory,
             lambda process: port_file(settings, process),
             backend.now,
+            met=self._met.set,
+            left=self._left.set,
         )
         Thread(target=keeper.serve, name="fairway-keeper", daemon=True).start()
         deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -150,27 +161,36 @@ class NodeAgent:
         return first
 
     def end(self) -> None:
-        """Remove everything from this node but logs."""
-        self._is_over = True
-        if self._program is not None:
-            self._program.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self._program.wait(_PATIENCE_SECONDS / 4)
-            self._program.kill()
-        if self._keeper is not None:
-            self._keeper.stop()
-        if self._sweeper is not None:
-            shutil.rmtree(self._settings.memory_directory, ignore_errors=True)
-            self._sweeper.kill()
-            self._sweeper.wait()
-        with suppress(AttributeError, OSError):
-            for path in self._settings.directory.iterdir():
-                if path.suffix != ".log":
-                    path.unlink()
+        """Remove everything from this node, but logs that are kept."""
+        with self._ending:
+            if self._is_over:
+                return
+            self._is_over = True
+            if self._program is not None:
+                self._program.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    self._program.wait(_PATIENCE_SECONDS / 4)
+                self._program.kill()
+            if self._keeper is not None:
+                self._keeper.stop()
+            if self._sweeper is not None:
+                shutil.rmtree(self._settings.memory_directory, ignore_errors=True)
+                self._sweeper.kill()
+                self._sweeper.wait()
+            directory = node_directory(self._content.settings, self._content.node)
+            if not self._content.keeps_logs:
+                shutil.rmtree(directory, ignore_errors=True)
+            with suppress(OSError):
+                for path in directory.iterdir():
+                    if path.suffix != ".log":
+                        path.unlink()
 
-    def remove_directory(self) -> None:
-        """Remove logs, too."""
-        shutil.rmtree(node_directory(self._content.settings, self._content.node), ignore_errors=True)
+    def _see_out(self) -> None:
+        """End with the supervisor's line, or if none comes."""
+        if self._met.wait(_UNMET_SECONDS):
+            self._left.wait()
+        self.end()
+        self._leave()
 
     def _write_files(self, directory: Path, files: dict[str, bytes | None] | dict[str, bytes]) -> list[Path | None]:
         written: list[Path | None] = []
@@ -222,38 +242,53 @@ class NodeAgent:
 
 
 class WorkerActor:
-    """One worker on a node: its processes, one after the other; `run` and `kill` are called in threads of their own."""
+    """One worker on a node: its processes, one after the other, as the node's keeper says; `leave` ends the actor's."""
 
-    def __init__(self) -> None:
-        self._pool: WorkerPool | None = None
-        self._number = -1
+    def __init__(self, leave: Callable[[], None] = _leave) -> None:
+        self._leave = leave
 
-    def run(self, directory: str, number: int, epoch: int, work_directory: str) -> Life:
-        """Be one life of a worker, until it ends."""
-        settings = ServingSettings.read(Path(directory) / "settings.json")
+    def serve(self, directory: str, keeper: int, name: str, work_directory: str) -> None:
+        """Do what the keeper with this number says to the actor of this name, until that is gone."""
+        try:
+            self._follow(Path(directory), keeper, name, work_directory)
+        except BaseException:
+            Timer(_LAST_WORDS_SECONDS, self._leave).start()
+            raise
+        self._leave()
+
+    def _follow(self, directory: Path, keeper: int, name: str, work_directory: str) -> None:
+        settings = ServingSettings.read(directory / "settings.json")
         backend = NodesBackend(settings)
-        for lane in backend.run_record().lanes(number):
-            lane.clear()
         os.environ.update(_environment(work_directory))
-        os.environ[EPOCH] = str(epoch)
         os.chdir(work_directory)
-        self._pool, self._number = backend.pool(), number
-        self._pool.start(number, epoch)
-        while (status := self._pool.ended(number)) is None:
-            self._pool.wait(_AGAIN_SECONDS, ())
-        size = RunRecord.size(len(settings.processes))
-        lanes = mapped(settings.memory_directory / "running", size)[number * LANES_BYTES : (number + 1) * LANES_BYTES]
-        return Life(status, self._pool.last_words(number), bytes(lanes))
+        pool, record = backend.pool(), mapped(settings.memory_directory / "running", _record_size(settings))
+        life: tuple[int, int] | None = None
+        with closing(Channel(connect(settings.socket(keeper)))) as line:
+            line.send(("actor", name))
+            while (messages := line.receive()) is not None:
+                for message in messages:
+                    match message:
+                        case ("begin", int(number), int(epoch)):
+                            life = (number, epoch)
+                            for lane in RunRecord(record).lanes(number):
+                                lane.clear()
+                            os.environ[EPOCH] = str(epoch)
+                            pool.start(number, epoch)
+                        case ("kill",) if life is not None:
+                            pool.kill(life[0])
+                        case ("stop", float(grace_seconds)):
+                            pool.stop(grace_seconds)
+                if life is not None and (status := pool.ended(life[0])) is not None:
+                    lanes = bytes(record[life[0] * LANES_BYTES : (life[0] + 1) * LANES_BYTES])
+                    line.send(("ended", name, *life, status, pool.last_words(life[0]), lanes))
+                    life = None
+                pool.wait(_AGAIN_SECONDS, [line])
+        pool.stop(_GRACE_SECONDS)
+        pool.close()
 
-    def kill(self) -> None:
-        """End the process at once."""
-        if self._pool is not None:
-            self._pool.kill(self._number)
 
-    def stop(self, grace_seconds: float) -> None:
-        """Ask the process to end, and kill it if it has not after this time."""
-        if self._pool is not None:
-            self._pool.stop(grace_seconds)
+def _record_size(settings: ServingSettings) -> int:
+    return RunRecord.size(len(settings.processes))
 
 
 def node_directory(settings: ServingSettings, node: int) -> Path:
