@@ -47,7 +47,7 @@ def _recorded(
     Without compiled kernels, only those of the parts that the kernels are in: elsewhere they are a means.
     """
     recording.CACHE.mkdir(parents=True, exist_ok=True)
-    files = list(recording.test_files(folders))
+    files = [*recording.test_files(folders), *sorted((ROOT / "tests").glob("test_*.py"))]
     parts = {kernel.relative_to(SOURCE).parts[1] for kernel in kernels}
     found: dict[bool, list[recording.Record]] = {}
     for compiled in (True, False):
