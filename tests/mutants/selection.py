@@ -96,8 +96,9 @@ def _mirror(file: Path) -> tuple[str, str]:
 
 
 def _near(record: Record, file: Path) -> bool:
+    """Whether these are tests of the same part, or of none in particular."""
     part = "tests/" + file.relative_to(SOURCE / "fairway").parts[0]
-    return any(test.startswith(part) for test in record.seconds)
+    return any(test.startswith((part, "tests/test_")) for test in record.seconds)
 
 
 def folders_of(paths: Sequence[Path]) -> list[Path]:
