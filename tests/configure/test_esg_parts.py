@@ -12,6 +12,9 @@ from fairway.configure.budgets.query_split import split_slo
 from fairway.configure.configurators.esg import Esg, EsgQueues
 from fairway.configure.configurators.orion import Orion
 from fairway.configure.platform import BARE
+from fairway.configure.search.brute_force import search_everything
+from fairway.configure.tables import Tables
+from fairway.links import NO_TRANSFERS
 
 PROFILE = Profile.of(
     {
@@ -94,3 +97,22 @@ def test_a_stage_gets_time_for_twice_the_batch_that_needs_the_fewest_accelerator
 def test_where_nothing_waits_for_another_batch_in_time_once_has_to_do_and_then_the_shortest() -> None:
     assert split_slo(chain("a", "b"), [[(1, 0.3)], [(1, 0.1)]], 0.5, rounds=2) == pytest.approx((0.375, 0.125))
     assert split_slo(chain("a", "b"), [[(2, 0.9), (1, 0.6)], [(1, 0.2)]], 0.4) == pytest.approx((0.3, 0.1))
+
+
+def test_what_a_task_adds_is_given_for_the_first_stage_and_as_planned_for_the_others() -> None:
+    """One second each: half a second before the first, which is known, and the overhead of 0.25 s before the second."""
+    one = Profile.of({Configuration(1, 1, 1): 1.0})
+    application = Application.of({"a": one, "b": one}, [("a", "b")], 9.0)
+    tables = Tables(application, Platform(transfers=NO_TRANSFERS, overhead_seconds=0.25))
+    (found,) = search_everything(tables, (0, 1), 1, 9.0, 1, 0.5).candidates
+    assert found.seconds == pytest.approx(2.75)
+    assert search_everything(tables, (0, 1), 1, 2.74, 1, 0.5).candidates == ()
+    assert search_everything(tables, (0, 1), 1, 2.75, 1, 0.5).feasible
+
+
+def test_only_stages_that_wait_for_none_of_the_others_go_by_the_queue() -> None:
+    sizes = Profile.of({Configuration(1, 1, 1): 1.0, Configuration(4, 1, 1): 2.0})
+    application = Application.of({"a": sizes, "b": sizes}, [("a", "b")], 9.0)
+    (found, *_) = search_everything(Tables(application, BARE), (0, 1), 2, 9.0, 5).candidates
+    assert [found.plan[stage].batch for stage in (0, 1)] == [1, 4]
+    assert search_everything(Tables(application, BARE), (0, 1), 4, 9.0, 5).candidates[0].plan[0].batch == 4
