@@ -215,7 +215,7 @@ def test_lanes_are_those_that_the_keeper_of_its_node_tells_of(site: Site) -> Non
     assert not any(site.lanes)
     site.hear(0, "lanes", {1: content})
     assert site.lanes[LANES_BYTES : 2 * LANES_BYTES] == content
-    assert sum(site.lanes) == 5 * LANES_BYTES
+    assert (sum(site.lanes), len(site.lanes)) == (5 * LANES_BYTES, 8 * LANES_BYTES)
 
 
 def test_a_life_ends_with_its_status_and_the_next_begins_in_the_same_actor(site: Site) -> None:
@@ -227,6 +227,7 @@ def test_a_life_ends_with_its_status_and_the_next_begins_in_the_same_actor(site:
     assert site.pool.ended(1) == "1"
     assert site.pool.last_words(1) == "oh no"
     assert site.lanes[LANES_BYTES : 2 * LANES_BYTES] == content
+    assert len(site.lanes) == 8 * LANES_BYTES
     site.pool.start(1, 8)
     assert site.pool.ended(1) is None
     assert len(site.actors) == 1
