@@ -7,99 +7,32 @@ when a test fails, when the tests take several times as long as without it, or w
 it survives when all tests pass that execute it, or when none does. A mutant that makes no difference is listed in
 `equal.toml` with the reason. The code of the working tree is not touched: every mutant lives in a copy of it.
 
-Files with compiled kernels are tried with the kernels as plain Python: a kernel that calls another keeps a compiled
+What stands in a compiled kernel is tried with the kernels as plain Python: a kernel that calls another keeps a compiled
 copy of it, which would not change with the mutant.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from tests.mutants import recording
-from tests.mutants.apart import PYTEST, TOO_LONG, Run, warm_up
-from tests.mutants.changes import ROOT, SOURCE, Mutant, mutants_of, mutated
+from tests.mutants.apart import warm_up
+from tests.mutants.changes import ROOT, SOURCE, Mutant, mutants_of
 from tests.mutants.selection import Selection, folders_of
+from tests.mutants.trials import Trial, try_all
 
 _EQUAL = Path(__file__).with_name("equal.toml")
-_NO_TESTS = 5  # pytest's exit code
-_LEAST_SECONDS = 30.0  # what a run may take at least, and how many times as long as usual: the machine may be busy
-_TIMES = 8.0
-_LEAST_PROCESSOR_SECONDS = 10.0  # the same for the processor's time, which a loop without an end uses up
-_PROCESSOR_TIMES = 3.0  # of what the recording took, which was several times slower than without coverage
-
-
-class _Chosen:
-    """A pytest plugin: only these tests, in this order; a property that fails is not shrunk to its smallest case."""
-
-    def __init__(self, tests: Sequence[str]) -> None:
-        self._place = {test: at for at, test in enumerate(tests)}
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_configure(self) -> None:
-        from hypothesis import Phase, settings  # noqa: PLC0415 (our own settings are loaded by tests/conftest.py)
-
-        settings.register_profile("mutants", settings.get_profile("fairway"), phases=[Phase.explicit, Phase.generate])
-        settings.load_profile("mutants")
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted((item for item in items if item.nodeid in self._place), key=lambda i: self._place[i.nodeid])
-
-
-@dataclass(slots=True)
-class _Trial:
-    """One mutant, the tests that it has still to pass, and the copy of the source that it lives in."""
-
-    mutant: Mutant
-    batches: list[list[str]]
-    compiled: bool
-    place: Path | None = None
-    killed_by: str | None = None
-    is_over: bool = False
-
-
-@dataclass(slots=True)
-class _Processes:
-    """Runs that go on at the same time, at most `most`, and what to do when one ends."""
-
-    most: int
-    running: dict[int, Callable[[int], None]] = field(default_factory=dict)
-
-    def start(self, run: Run, environment: dict[str, str], ended: Callable[[int], None]) -> None:
-        while len(self.running) >= self.most:
-            self.wait_for_one()
-        self.running[run.start(environment)] = ended
-
-    def wait_for_one(self) -> None:
-        pid, status = os.wait()
-        self.running.pop(pid)(os.waitstatus_to_exitcode(status))
-
-    def finish(self) -> None:
-        while self.running:
-            self.wait_for_one()
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="fairway-mutants-") as directory:
-        yield Path(directory)
 
 
 def _with_kernels(file: Path) -> bool:
@@ -107,102 +40,24 @@ def _with_kernels(file: Path) -> bool:
 
 
 def _recorded(
-    folders: list[Path], kernels: set[str], jobs: int, *, only_there: bool
+    folders: list[Path], kernels: Sequence[Path], seconds: float, *, only_there: bool
 ) -> dict[bool, list[recording.Record]]:
     """The records of all test files, made where they are missing, unless `only_there`.
 
     Without compiled kernels, only those of the parts that the kernels are in: elsewhere they are a means.
     """
     recording.CACHE.mkdir(parents=True, exist_ok=True)
-    files = list(recording.test_files(folders))
+    files = [*recording.test_files(folders), *sorted((ROOT / "tests").glob("test_*.py"))]
+    parts = {kernel.relative_to(SOURCE).parts[1] for kernel in kernels}
     found: dict[bool, list[recording.Record]] = {}
     for compiled in (True, False):
         missing = [file for file in files if not recording.record_path(file, compiled).exists()]
-        _record([] if only_there else missing, compiled, jobs)
-        paths = {file: recording.record_path(file, compiled) for file in files}
-        by_file = {file: recording.load(path) for file, path in paths.items() if path.exists()}  # not if edited since
-        found[compiled] = list(by_file.values())
-        parts = {Path(kernel).parts[1] for kernel in kernels}
-        files = [
-            file
-            for file, record in by_file.items()
-            if file.relative_to(ROOT / "tests").parts[0] in parts and kernels & record.sources.keys()
-        ]
+        if missing and not only_there:
+            recording.record(missing, compiled, seconds, lambda told: print(told, flush=True))
+        paths = [recording.record_path(file, compiled) for file in files]
+        found[compiled] = [recording.load(path) for path in paths if path.exists()]  # not if edited since
+        files = [file for file in files if file.relative_to(ROOT / "tests").parts[0] in parts]
     return found
-
-
-def _record(files: list[Path], compiled: bool, jobs: int) -> None:
-    processes = _Processes(jobs)
-    with _scratch() as scratch:
-        for number, file in enumerate(files):
-            output = scratch / str(number)
-
-            def ended(code: int, file: Path = file, output: Path = output) -> None:
-                path = recording.record_path(file, compiled)
-                if not path.exists():
-                    path.write_text('{"tests": [], "seconds": {}, "lines": {}, "imported": {}, "sources": {}}')
-                last = (output.read_text(errors="replace").strip().splitlines() or [f"exit code {code}"])[-1]
-                print(f"recorded {file.relative_to(ROOT)}{'' if compiled else ' (plain)'}: {last[:90]}", flush=True)
-
-            processes.start(recording.recording(file, compiled, output), {}, ended)
-        processes.finish()
-
-
-def _try_all(trials: list[_Trial], selection: Selection, jobs: int, say: Callable[[_Trial], None]) -> None:
-    """Run the tests of every trial, batch after batch, until one fails."""
-    with _scratch() as scratch:
-        places = [Path(shutil.copytree(SOURCE, scratch / str(number))) for number in range(jobs)]
-        processes = _Processes(jobs)
-        waiting = list(reversed(trials))
-
-        def go_on(trial: _Trial) -> None:
-            assert trial.place is not None
-            tests = trial.batches.pop(0)
-            usual = sum(selection.seconds[trial.compiled][test] for test in tests)
-            files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-            arguments = [*PYTEST, "-x", "--tb=line", *(() if trial.compiled else recording.PLAIN)]
-            output = scratch / f"{trial.place.name}.txt"
-            limit = _LEAST_SECONDS + _TIMES * usual + len(files)
-
-            def ended(code: int) -> None:
-                if code not in {0, _NO_TESTS}:
-                    trial.killed_by = "time" if code == TOO_LONG else _failed(output)
-                if trial.killed_by is None and trial.batches:
-                    go_on(trial)
-                    return
-                assert trial.place is not None
-                target = trial.place / trial.mutant.file.relative_to(SOURCE)
-                shutil.copy2(trial.mutant.file, target)
-                places.append(trial.place)
-                say(trial)
-
-            work = Run(
-                lambda: int(pytest.main([*arguments, *files], plugins=[_Chosen(tests)])),
-                trial.place,
-                limit,
-                _LEAST_PROCESSOR_SECONDS + _PROCESSOR_TIMES * usual + 0.5 * len(files),
-                trial.compiled,
-                output,
-            )
-            processes.start(work, {}, ended)
-
-        while waiting or processes.running:
-            if waiting and places:
-                trial = waiting.pop()
-                if not trial.batches:
-                    say(trial)
-                    continue
-                trial.place = places.pop()
-                (trial.place / trial.mutant.file.relative_to(SOURCE)).write_text(mutated(trial.mutant))
-                go_on(trial)
-            else:
-                processes.wait_for_one()
-
-
-def _failed(output: Path) -> str:
-    text = output.read_text(errors="replace")
-    found = [line for line in text.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return found[0].partition(" - ")[0].partition(" ")[2] if found else "crash"
 
 
 def _equals() -> dict[str, list[dict[str, str]]]:
@@ -270,7 +125,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="which to try")
     parser.add_argument("--changed", metavar="REVISION", help="only what has changed since this revision of git")
     parser.add_argument("--budget", type=float, default=30.0, help="seconds of tests for one mutant, at most")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many to try at the same time")
+    parser.add_argument(
+        "--tests", nargs="*", type=Path, help="folders of tests; those of the paths and of what drives them if left out"
+    )
+    parser.add_argument("--record-seconds", type=float, default=300.0, help="for the tests of one file, at most")
     parser.add_argument(
         "--recorded", action="store_true", help="record no more tests: try those mutants that a recorded test executes"
     )
@@ -297,23 +155,23 @@ def main(arguments: Sequence[str]) -> int:
     warm_up()
     equal = [mutant for mutant in drawn if _is_equal(mutant, equals)]
     tried = [mutant for mutant in drawn if not _is_equal(mutant, equals)]
-    kernels = {
-        str(file.relative_to(SOURCE)) for file in {one.file for one in tried or everything} if _with_kernels(file)
-    }
-    records = _recorded(folders_of(paths), kernels, options.jobs, only_there=options.recorded)
+    kernels = [file for file in {one.file for one in tried or everything} if _with_kernels(file)]
+    folders = [folder.absolute() for folder in options.tests] if options.tests else folders_of(paths)
+    records = _recorded(folders, kernels, options.record_seconds, only_there=options.recorded)
     selection = Selection(records, options.budget)
     print(f"{len(drawn)} mutants drawn; tests recorded after {time.monotonic() - began:.0f} s", flush=True)
     trials = []
     for mutant in tried:
-        compiled = not _with_kernels(mutant.file)
-        trials.append(_Trial(mutant, selection.batches(mutant, compiled), compiled))
+        compiled = not (mutant.kernel or (mutant.imported and _with_kernels(mutant.file)))
+        anew = mutant.imported or selection.is_imported(mutant, compiled)
+        trials.append(Trial(mutant, selection.batches(mutant, compiled), compiled, anew))
     if options.recorded:
         reached = [trial for trial in trials if trial.batches]
         print(f"{len(trials) - len(reached)} of them are not tried: no test that is recorded executes them", flush=True)
         trials = reached
     unseen = {id(trial) for trial in trials if not trial.batches}
 
-    def say(trial: _Trial) -> None:
+    def say(trial: Trial) -> None:
         trial.is_over = True
         if trial.killed_by is None:
             why = " (no test executes it)" if id(trial) in unseen else ""
@@ -323,7 +181,7 @@ def main(arguments: Sequence[str]) -> int:
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts it in the background has it ignored
     with suppress(KeyboardInterrupt):  # those that were tried by then are drawn by chance, too
-        _try_all(trials, selection, options.jobs, say)
+        try_all(trials, selection, say)
     trials = [trial for trial in trials if trial.is_over]
     _print_scores(trials, equal)
     survivors = sum(trial.killed_by is None for trial in trials)
@@ -346,7 +204,7 @@ def _print_unknown(equals: dict[str, list[dict[str, str]]], everything: list[Mut
     return 1 if unknown else 0
 
 
-def _print_scores(trials: list[_Trial], equal: list[Mutant]) -> None:
+def _print_scores(trials: list[Trial], equal: list[Mutant]) -> None:
     def part(mutant: Mutant) -> str:
         return mutant.file.relative_to(SOURCE / "fairway").parts[0]
 

@@ -42,7 +42,8 @@ class Mutant:
 
     The change is noticed, if at all, by a test that executes one of the `lines`: those of the statement that is
     changed, without the statements inside it. `within` names the functions and classes around it; at the top level of
-    a module or of a class, what is changed runs when the module is imported (`imported`).
+    a module or of a class, what is changed runs when the module is imported (`imported`). What stands in a compiled
+    function (`kernel`) can be tried with kernels as plain Python only.
     """
 
     file: Path
@@ -51,6 +52,7 @@ class Mutant:
     lines: range
     within: str
     imported: bool
+    kernel: bool
     node: int
     way: int
     before: str
@@ -70,39 +72,56 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
             changed = copy.deepcopy(node)
             _changes(changed)[way](changed)
             before, after = (" ".join(ast.unparse(one).split())[:100] for one in (node, changed))
-            lines, within, imported = places[node]
+            place = places[node]
+            line = getattr(node, "lineno", place.lines.start)
             yield Mutant(
-                file, text, getattr(node, "lineno", lines.start), lines, within, imported, number, way, before, after
+                file, text, line, place.lines, place.within, place.imported, place.kernel, number, way, before, after
             )
 
 
 def mutated(mutant: Mutant) -> str:
     """The text of the file with the change."""
+    return ast.unparse(changed_tree(mutant))
+
+
+def changed_tree(mutant: Mutant) -> ast.Module:
+    """The file with the change, its lines where they are."""
     tree = ast.parse(mutant.text)
     node = next(node for number, node in enumerate(_nodes(tree)) if number == mutant.node)
     _changes(node)[mutant.way](node)
-    return ast.unparse(tree)
+    return ast.fix_missing_locations(tree)
 
 
-def _places(tree: ast.AST) -> dict[ast.AST, tuple[range, str, bool]]:
-    """For every node the lines of its statement, the names around it, and whether it runs when it is imported."""
-    found: dict[ast.AST, tuple[range, str, bool]] = {}
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a node stands: the lines of its statement, the names around it, when it runs and how."""
 
-    def walk(node: ast.AST, lines: range, names: tuple[str, ...], imported: bool) -> None:
+    lines: range
+    within: str
+    imported: bool
+    kernel: bool
+
+
+def _places(tree: ast.AST) -> dict[ast.AST, _Place]:
+    """For every node where it stands."""
+    found: dict[ast.AST, _Place] = {}
+
+    def walk(node: ast.AST, lines: range, names: tuple[str, ...], imported: bool, kernel: bool) -> None:
         if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
             body = getattr(node, "body", None)
             first = node.pattern.lineno if isinstance(node, ast.match_case) else node.lineno
             last = max(body[0].lineno - 1, first) if body else getattr(node, "end_lineno", first)
             lines = range(first, last + 1)
-        found[node] = (lines, ".".join(names), imported)
+        found[node] = _Place(lines, ".".join(names), imported, kernel)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names = (*names, node.name)
+            kernel = kernel or any("compiled" in ast.unparse(one) for one in node.decorator_list)
         inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for child in ast.iter_child_nodes(node):
             runs_later = inside and (isinstance(child, ast.stmt) or isinstance(node, ast.Lambda))
-            walk(child, lines, names, imported and not runs_later)
+            walk(child, lines, names, imported and not runs_later, kernel)
 
-    walk(tree, range(1, 2), (), True)
+    walk(tree, range(1, 2), (), True, False)
     return found
 
 

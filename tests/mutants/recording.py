@@ -2,7 +2,8 @@
 
 A record is kept as long as the test file is the same. Where the source has changed since, its lines are followed to
 where they are now. What a test starts in other processes counts as its own. With `compiled=False` kernels run as plain
-Python, so that their lines can be seen; a test that takes too long that way is left out.
+Python, so that their lines can be seen; a test that takes too long that way is left out, as is what comes after the
+time that a file may take.
 """
 
 from __future__ import annotations
@@ -12,37 +13,32 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-import coverage
 import pytest
 
-from tests.mutants.apart import PYTEST, Run
+from tests.mutants.apart import Run
 from tests.mutants.changes import ROOT, SOURCE
+from tests.mutants.loaded import Loaded, results_of
+from tests.mutants.probes import Probes
 
 CACHE = ROOT / ".cache" / "mutants"
-PLAIN = ("-W", "ignore::RuntimeWarning")  # what compiled code divides by zero without a word, plain Python warns of
-_LIMIT_SECONDS = {True: 100.0, False: 10.0}  # for one test, with compiled kernels and without
+_LIMIT_SECONDS = {True: 60.0, False: 10.0}  # for one test, with compiled kernels and without
 _LEFT_OUT = "not postgresql and not test_speed"
-_SETTINGS = """
-[run]
-include = {source}/*
-data_file = {data}
-parallel = true
-context = ${{PYTEST_CURRENT_TEST-}}
-sigterm = true
-patch = _exit, fork
-disable_warnings = no-data-collected, module-not-measured, already-imported, no-contracts
-"""
 
 
 @dataclass(slots=True)
 class Record:
-    """What the tests of one file execute: by test its seconds, by source file and line the tests."""
+    """What the tests of one file execute: by test its seconds, by source file and line the tests.
+
+    `imported` are the lines of functions that run while Fairway and the tests are loaded.
+    """
 
     seconds: dict[str, float]
     lines: dict[str, dict[int, list[str]]]
@@ -54,30 +50,14 @@ class Record:
         recorded = _was(self.sources[file], file, line) if file in self.sources else None
         return [] if recorded is None else self.lines.get(file, {}).get(recorded, [])
 
+    def is_imported(self, file: str, line: int) -> bool:
+        """Whether a line as it is now runs while Fairway and the tests are loaded."""
+        recorded = _was(self.sources[file], file, line) if file in self.sources else None
+        return recorded in self.imported.get(file, ())
+
     def tests_of_file(self, file: str) -> set[str]:
         """The tests that execute anything of a source file."""
         return {test for tests in self.lines.get(file, {}).values() for test in tests}
-
-
-class _Recorder:
-    """A pytest plugin: tells coverage which test is running, and notes how long it took and whether it passed."""
-
-    def __init__(self, measured: coverage.Coverage) -> None:
-        self._measured = measured
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.failed: set[str] = set()
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._measured.switch_context(nodeid)
-
-    def pytest_runtest_logfinish(self) -> None:
-        self._measured.switch_context("")
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.seconds[report.nodeid] += report.duration
-        if not report.passed:
-            self.failed.add(report.nodeid)
 
 
 def record_path(test_file: Path, compiled: bool) -> Path:
@@ -97,64 +77,99 @@ def load(path: Path) -> Record:
     return Record(told["seconds"], lines, told["imported"], told["sources"])
 
 
-def recording(test_file: Path, compiled: bool, output: Path) -> Run:
-    """The run that records a test file."""
-    seconds = 900.0 if compiled else 400.0
-    return Run(lambda: _record(test_file, compiled), SOURCE, seconds, seconds, compiled, output)
-
-
-def _record(test_file: Path, compiled: bool) -> int:
+def record(files: Sequence[Path], compiled: bool, seconds: float, say: Callable[[str], None]) -> None:
+    """Record test files, each for so many seconds at most."""
     with tempfile.TemporaryDirectory(prefix="fairway-record-") as directory:
-        settings = Path(directory) / "settings"
-        settings.write_text(_SETTINGS.format(source=SOURCE / "fairway", data=Path(directory) / "data"))
-        os.environ["COVERAGE_PROCESS_START"] = str(settings)
-        os.environ.pop("PYTEST_CURRENT_TEST", None)
-        measured = coverage.Coverage(config_file=str(settings))
-        recorder = _Recorder(measured)
-        measured.start()
-        arguments = [*PYTEST, "-o", f"timeout={_LIMIT_SECONDS[compiled]}", "-k", _LEFT_OUT]
-        code = pytest.main([*arguments, *(() if compiled else PLAIN), str(test_file)], plugins=[recorder])
-        measured.stop()
-        measured.save()
-        measured.combine()
-        _write(record_path(test_file, compiled), measured.get_data(), recorder)
-        return int(code)
+        scratch = Path(directory)
+        probes = Probes.below(scratch / "src")
+        options = ["-o", f"timeout={_LIMIT_SECONDS[compiled]}", "-k", _LEFT_OUT]
+        paths = [str(file.relative_to(ROOT)) for file in files]
+
+        def work(loaded: Loaded, tell: Callable[[Any], None]) -> None:
+            imported = set(probes.taken())
+            by_file: dict[str, list[str]] = {path: [] for path in paths}
+            for test in loaded.items:
+                by_file[test.partition("::")[0]].append(test)
+            for path, tests in by_file.items():
+                target = record_path(ROOT / path, compiled)
+                recorder = _Recorder(loaded, probes, seconds)
+
+                def run(recorder: _Recorder = recorder, target: Path = target, tests: list[str] = tests) -> int:
+                    loaded.run(tests, recorder.goes_on)
+                    recorder.write(target, imported)
+                    return 0
+
+                most = seconds + 3 * _LIMIT_SECONDS[compiled]
+                os.waitpid(Run(run, probes.place, most, most, compiled, scratch / "output").start({}), 0)
+                if not target.exists():
+                    target.write_text('{"tests": [], "seconds": {}, "lines": {}, "imported": {}, "sources": {}}')
+                told = json.loads(target.read_text())
+                tell(f"{path}{'' if compiled else ' (plain)'}: {len(told['tests'])} of {len(tests)} tests")
+
+        with results_of(paths, probes.place, compiled, options, scratch, work) as results:
+            for result in results:
+                say(f"recorded {result}")
 
 
-def _write(path: Path, data: coverage.CoverageData, recorder: _Recorder) -> None:
-    good = [test for test in recorder.seconds if test not in recorder.failed]
-    number = {test: at for at, test in enumerate(good)}
-    lines: dict[str, dict[int, list[int]]] = {}
-    imported: dict[str, list[int]] = {}
-    sources: dict[str, str] = {}
-    for name in sorted(data.measured_files()):
-        file = str(Path(name).relative_to(SOURCE))
-        text = Path(name).read_text()
-        sources[file] = hashlib.sha256(text.encode()).hexdigest()
-        (CACHE / sources[file]).write_text(text)
-        by_line: dict[int, list[int]] = {}
-        for line, contexts in data.contexts_by_lineno(name).items():
-            tests = sorted({number[test] for test in map(_test_of, contexts) if test in number})
-            if tests:
-                by_line[line] = tests
-            if "" in contexts:
-                imported.setdefault(file, []).append(line)
-        lines[file] = by_line
-    told = {
-        "tests": good,
-        "seconds": {test: round(recorder.seconds[test], 4) for test in good},
-        "lines": lines,
-        "imported": imported,
-        "sources": sources,
-    }
-    path.write_text(json.dumps(told))
+class _Recorder:
+    """Notes which blocks each test runs, how long it takes, and whether it passes."""
+
+    def __init__(self, loaded: Loaded, probes: Probes, seconds: float) -> None:
+        self._probes = probes
+        self._until = time.monotonic() + seconds
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.blocks: dict[str, list[int]] = {}
+        self.failed: set[str] = set()
+        loaded.began = lambda _: self._forget()
+        loaded.reported = self._note
+        loaded.ended = self._take
+
+    def goes_on(self) -> bool:
+        return time.monotonic() < self._until
+
+    def _forget(self) -> None:
+        self._probes.taken()
+
+    def _note(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] += report.duration
+        if not report.passed:
+            self.failed.add(report.nodeid)
+
+    def _take(self, test: str) -> None:
+        self.blocks[test] = self._probes.taken()
+
+    def write(self, path: Path, imported: set[int]) -> None:
+        """Write the record of the tests that have passed."""
+        good = [test for test in self.seconds if test not in self.failed and test in self.blocks]
+        lines: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+        for number, test in enumerate(good):
+            for block in self.blocks[test]:
+                file, within = self._probes.blocks[block]
+                for line in within:
+                    lines[file][line].add(number)
+        at_import: dict[str, set[int]] = defaultdict(set)
+        for block in imported:
+            file, within = self._probes.blocks[block]
+            if file in lines:
+                at_import[file].update(within)
+        told = {
+            "tests": good,
+            "seconds": {test: round(self.seconds[test], 4) for test in good},
+            "lines": {file: {line: sorted(tests) for line, tests in by.items()} for file, by in lines.items()},
+            "imported": {file: sorted(found) for file, found in at_import.items()},
+            "sources": {file: _kept(file) for file in lines},
+        }
+        path.write_text(json.dumps(told))
 
 
-def _test_of(context: str) -> str:
-    """The test that a process was started by says also whether it was being set up, called or cleaned up after."""
-    for phase in (" (setup)", " (call)", " (teardown)"):
-        context = context.removesuffix(phase)
-    return context
+@cache
+def _kept(file: str) -> str:
+    """The digest by which the source of today is kept."""
+    text = (SOURCE / file).read_text()
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    if not (CACHE / digest).exists():
+        (CACHE / digest).write_text(text)
+    return digest
 
 
 def _was(digest: str, file: str, line: int) -> int | None:

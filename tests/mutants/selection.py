@@ -21,6 +21,7 @@ _DRIVERS = {
     "engine": {"allocate", "configure", "place"},
     "sim": {"allocate", "configure", "place", "engine"},
     "client": {"service"},
+    "simtest": {"live", "store"},
 }
 """Folders of tests by the parts whose mistakes show there."""
 
@@ -66,6 +67,11 @@ class Selection:
             (first if early else later).append(test)
         return [sorted(batch, key=lambda test: seconds[test]) for batch in (first, later) if batch]
 
+    def is_imported(self, mutant: Mutant, compiled: bool) -> bool:
+        """Whether the statement runs, too, while Fairway and the tests are loaded."""
+        file = str(mutant.file.relative_to(SOURCE))
+        return any(record.is_imported(file, line) for record in self._records[compiled] for line in mutant.lines)
+
     def _executing(self, mutant: Mutant, compiled: bool) -> set[str]:
         """The tests that execute the statement; if none was seen to (processes are killed), those of its file."""
         file = str(mutant.file.relative_to(SOURCE))
@@ -76,7 +82,7 @@ class Selection:
                 return found
         found = {test for record in records for test in record.tests_of_file(file)}
         if mutant.imported or not found:  # what a module defines may matter to whatever imports it
-            near = [record for record in records if file in record.sources and _near(record, mutant.file)]
+            near = [record for record in records if _near(record, mutant.file)]
             found |= {test for record in near for test in record.seconds}
         return found
 
@@ -90,8 +96,9 @@ def _mirror(file: Path) -> tuple[str, str]:
 
 
 def _near(record: Record, file: Path) -> bool:
+    """Whether these are tests of the same part, or of none in particular."""
     part = "tests/" + file.relative_to(SOURCE / "fairway").parts[0]
-    return any(test.startswith(part) for test in record.seconds)
+    return any(test.startswith((part, "tests/test_")) for test in record.seconds)
 
 
 def folders_of(paths: Sequence[Path]) -> list[Path]:

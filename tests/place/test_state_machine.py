@@ -132,9 +132,9 @@ def test_messages_of_a_worker_that_came_back_are_numbered_anew() -> None:
 
 
 def test_homes_are_where_they_were_put() -> None:
-    homes = np.array([[True, False, False], [False, True, False], [True, True, False]])
+    homes = np.array([[True, False, True], [False, True, False], [True, True, False]])
     table = StateTable(FLEET, homes=homes)
-    assert [table.homes_at(worker) for worker in (0, 1, 2, OUTSIDE)] == [[0, 2], [1, 2], [], []]
+    assert [table.homes_at(worker) for worker in (0, 1, 2, OUTSIDE)] == [[0, 2], [1, 2], [0], []]
     assert table.view(1, 0.0).homes is homes
     assert not StateTable(FLEET).view(0, 0.0).homes.any()
     assert StateTable(FLEET).homes_at(0) == []

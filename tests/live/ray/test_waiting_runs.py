@@ -58,3 +58,43 @@ def test_of_each_job_the_oldest_lease_starts_and_a_blocked_one_waits_on() -> Non
         runs.add(replace(start(lease), job=job), emulated=True)
     assert [command.lease for command in runs.ready(lambda command: command.job == "b")] == [2]
     assert [command.lease for command in runs.ready(lambda _: False)] == [3, 4]
+
+
+def test_of_a_retired_job_nothing_waits_and_others_wait_on() -> None:
+    runs = WaitingRuns([].append)
+    for lease, job in ((4, "a"), (5, "a"), (6, "b")):
+        runs.add(replace(start(lease), job=job), emulated=False)
+    runs.forget(4, "b")
+    runs.retire("a")
+    (left,) = runs.statuses()
+    assert (left.lease, left.job, left.emulated, left.outcome) == (6, "b", False, None)
+
+
+def test_only_leases_that_are_named_are_prolonged_and_none_that_is_over() -> None:
+    runs = WaitingRuns([].append)
+    for lease, job in ((4, "a"), (5, "b"), (6, "c")):
+        runs.add(replace(start(lease), job=job, until=1.0), emulated=True)
+    runs.end(EndRun(6, "c"))
+    assert runs.extend(ExtendLeases(9.0, (5, 6))) == [5]
+    assert [run.until for run in runs.statuses()] == [1.0, 9.0, 1.0]
+    assert runs.extend(ExtendLeases(10.0)) == [4, 5]
+
+
+def test_a_run_that_is_handed_over_keeps_its_pace_unless_it_gets_another() -> None:
+    runs = WaitingRuns([].append)
+    runs.add(replace(start(2), steps_per_second=3.0), emulated=True)
+    assert runs.hand_over(HandOverRun("job", 2, 3, until=7.0)).command.steps_per_second == 3.0
+    run = runs.hand_over(HandOverRun("job", 3, 4, steps_per_second=5.0))
+    assert (run.command.steps_per_second, run.command.until) == (5.0, None)
+
+
+def test_an_end_of_another_job_or_one_that_goes_on_calls_nothing_off() -> None:
+    ends: list[RunEnded] = []
+    runs = WaitingRuns(ends.append)
+    runs.add(start(2), emulated=True)
+    runs.ended("other", RunOutcome(OutcomeKind.FINISHED))
+    runs.ended("job", RunOutcome(OutcomeKind.LOST))
+    assert ends == []
+    for kind in (OutcomeKind.FAILED, OutcomeKind.FAILED):
+        runs.ended("job", RunOutcome(kind))
+    assert [(end.lease, end.outcome.reason) for end in ends] == [(2, "its job ended before it had started")]

@@ -36,6 +36,15 @@ def test_types_are_compared_by_the_jobs_that_run_on_all_of_them() -> None:
     assert builtin["v100"] > builtin["p100"] > builtin["k80"]
 
 
+def test_a_type_that_a_job_was_never_seen_on_says_nothing_of_the_others() -> None:
+    """Of `c` only the rates on one of the two are known, which compares nothing; nor does a table without the types."""
+    rows = tuple(row for row in TABLE.isolated if row.job_type == "c" and row.accelerator == "fast")
+    assert relative_speeds(["fast", "slow"], ThroughputTable(rows, source="test")) == {"fast": 1.0, "slow": 1.0}
+    half = tuple(row for row in TABLE.isolated if (row.job_type, row.accelerator) != ("a", "slow"))
+    speeds = relative_speeds(["fast", "slow"], ThroughputTable(half, source="test"))
+    assert speeds["fast"] / speeds["slow"] == pytest.approx(2.0), "`b` alone was seen on both"
+
+
 def test_of_a_job_that_says_nothing_the_types_are_all_that_is_known() -> None:
     beliefs = Beliefs(["fast", "slow"], TABLE)
     first = beliefs.first(spec(), {"fast": 1.0, "slow": 1.0}, {})

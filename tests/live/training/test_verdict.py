@@ -77,3 +77,20 @@ def test_a_job_that_was_stopped_says_what_it_lost() -> None:
     for kind in (OutcomeKind.STOPPED, OutcomeKind.LOST):
         found = judged(kind, why="terminated", cancelled=False, failures=0, retries=0, loss=plain)
         assert found.reason.sentence == f"terminated; {plain}"
+
+
+def test_a_job_that_lost_nothing_goes_on_where_it_was() -> None:
+    stopped = judged(OutcomeKind.STOPPED, why="others are owed more", cancelled=False, failures=0, retries=0)
+    assert stopped.reason.sentence == "others are owed more; it goes on from there when it is its turn"
+    lost = judged(OutcomeKind.LOST, why="its node is gone", cancelled=False, failures=0, retries=0)
+    assert lost.reason.sentence == "its node is gone; it goes on from its last checkpoint"
+    declined = judged(OutcomeKind.DECLINED, why="no room", cancelled=False, failures=0, retries=0)
+    assert declined.reason.sentence == "no room; tried again after 5 s"
+    many = judged(OutcomeKind.FAILED, why="it broke", cancelled=False, failures=2, retries=2)
+    assert many.reason.sentence == "it broke, after 2 retries"
+
+
+def test_one_step_is_lost_in_the_singular() -> None:
+    assert lost_work(resumes=True, steps_done=1.0, steps_saved=0.0, ran_for=None) == (
+        "1 step since its last checkpoint are lost"
+    )
