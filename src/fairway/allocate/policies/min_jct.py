@@ -91,7 +91,10 @@ class MinJct(Policy):
         return kappa
 
     def _haste(self, problem: Problem, kappa: FloatArray) -> FloatArray:
-        steps = np.where(np.isnan(problem.steps_left), problem.steps_done, problem.steps_left)
+        unknown = ~(problem.steps_left > 0)  # it did not say, or has done more by now than it said
+        likely = problem.steps_done if problem.likely is None else problem.likely
+        likely = np.where(np.isnan(likely), problem.steps_done, likely)
+        steps = np.where(unknown, likely, problem.steps_left)
         haste: FloatArray = np.maximum(kappa * steps, _SHORT) ** -self.exponent
         return haste
 
