@@ -13,7 +13,7 @@ from fairway.cluster import Cluster
 from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import Command, Event
 from fairway.errors import InputError
-from fairway.jobs import Job
+from fairway.jobs import Entity, Job
 from fairway.profiles import IsolatedRate, PairRate, ThroughputTable
 from fairway.profiles.catalog import builtin
 from fairway.report.training.record import Outcome, TrainingRecord
@@ -182,6 +182,23 @@ def test_jobs_whose_length_is_hidden_run_as_long_as_they_are_and_only_some_polic
     assert sorted(run(coming, policy="min-jct", hide_lengths=True).jobs.finish.tolist())[-1] == pytest.approx(1100.0)
     with pytest.raises(InputError, match="'a' has no steps_left, which policy 'makespan' needs"):
         run(coming, policy="makespan", hide_lengths=True)
+
+
+def test_under_min_jct_a_team_has_its_part_of_the_cluster_whatever_the_prices() -> None:
+    """Twelve short jobs of one team were here first; six long ones of another are due three quarters of the workers."""
+    jobs = [("b", 10_000.0)] * 12 + [("a", 20_000.0)] * 6
+    coming = [
+        Submission(0.0, Job(f"{team}{number}", {"v100": 1.0}, steps_left=steps, entity=team))
+        for number, (team, steps) in enumerate(jobs)
+    ]
+    four, teams = Cluster({"v100": 4}), {"a": Entity(weight=3.0), "b": Entity(weight=1.0)}
+    in_teams, alike = (
+        run(coming, four, "min-jct", entities=entities) for entities in (teams, {"a": Entity(), "b": Entity()})
+    )
+    done = [record.jobs.finish[12:].max() for record in (in_teams, alike)]
+    assert done[0] < 6 * 20_000 / (0.9 * 3.0) + 4000.0
+    assert done[1] > 1.1 * done[0]
+    assert in_teams.makespan_seconds < 1.2 * 240_000 / 4
 
 
 def test_a_round_of_no_length_is_refused() -> None:

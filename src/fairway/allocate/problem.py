@@ -135,8 +135,9 @@ class Problem:
     they are read it, and its prices are where the search for the new ones starts. `seed` is for policies that draw.
 
     For policies that look further: `demand` is the work that keeps coming, `classes[i]` the class of it that job i is
-    of (-1: none), `done` the steps that each job has done; `on` and `beside` are the type that each job runs on now and
-    the job that it shares with (-1: none), and `restart_seconds` what it costs to change that.
+    of (-1: none), `done` the steps that each job has done, and `likely` those that jobs which do not say have left in
+    the median of jobs like them, NaN where that is not known; `on` and `beside` are the type that each job runs on now
+    and the job that it shares with (-1: none), and `restart_seconds` what it costs to change that.
     """
 
     types: tuple[str, ...]
@@ -159,6 +160,7 @@ class Problem:
     demand: Demand | None = None
     classes: IntArray | None = None
     done: FloatArray | None = None
+    likely: FloatArray | None = None
     on: IntArray | None = None
     beside: IntArray | None = None
     restart_seconds: float = 0.0

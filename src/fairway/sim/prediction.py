@@ -121,7 +121,7 @@ class _World:
             deadline = None if self._new.slo_seconds is None else now + self._new.slo_seconds
             coming.append(Submission(max(now, 0.0), self._new, deadline))
             if not self.says_steps:
-                steps[self._name] = self._lengths.typical * max(self._new.throughputs.values())
+                steps[self._name] = self._lengths.of_new(self._new)
         return _Forward(engine, coming, self._table, steps, self._name)
 
     def basis(self, samples: int, span: Callable[[float], str]) -> str:
@@ -133,8 +133,8 @@ class _World:
             runs = "1 more run" if samples == 1 else f"{samples} more runs"
             parts.append(f"the interval from {runs} in which other jobs take about {SPREAD:.0%} more or less")
         if unknown:
-            source = "the median of the others" if lengths.from_others else "a guess"
-            parts.append(f"{unknown} that do not say how long they are taken to run {span(lengths.typical)} ({source})")
+            run = f"{unknown} that do not say how long they are taken to run {span(lengths.typical)}"
+            parts.append(f"{run} ({lengths.source})")
         return "; ".join([*parts, "jobs that will come and workers that will fail are not known"])
 
 

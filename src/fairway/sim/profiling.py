@@ -17,11 +17,15 @@ from fairway.profiles import Estimator, MatrixCompletion, ThroughputTable, estim
 
 @dataclass(frozen=True, slots=True)
 class Profiling:
-    """Measure each new job type next to this fraction of so many reference job types, and estimate the rest."""
+    """Measure each new job type next to this fraction of so many reference job types, and estimate the rest.
+
+    What is seen while two jobs share replaces the estimate if it `watches`.
+    """
 
     fraction: float = 0.2
     references: int = 16
     estimator: str | Estimator = MatrixCompletion.name
+    watches: bool = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.fraction <= 1:

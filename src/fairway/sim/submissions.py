@@ -36,8 +36,9 @@ class TrainingOptions:
     of the jobs, in order of arrival from 0, that the averages count; the run ends when all of them have ended, and
     without a window when all jobs have. `keep_leases` records every lease, which a report needs and a sweep does not.
     With `profiling`, how fast jobs run while they share is not known to the scheduler but estimated and then measured;
-    with `hide_lengths`, it is not told how many steps a job takes. Jobs that ask for parts of workers are put where the
-    rule of `packing` says.
+    with `hide_lengths`, it is not told how many steps a job takes, and with `wrong_lengths` a number that is too high
+    or too low by a factor of up to this, drawn for each job. Jobs that ask for parts of workers are put where the rule
+    of `packing` says.
     """
 
     round_seconds: float = 360.0
@@ -50,6 +51,7 @@ class TrainingOptions:
     price_changes: tuple[PriceChange, ...] = ()
     profiling: Profiling | None = None
     hide_lengths: bool = False
+    wrong_lengths: float = 1.0
     packing: Rule = "fgd"
 
 

@@ -6,6 +6,7 @@ A run begins with an engine that knows nothing yet, or goes on from wherever ano
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -162,6 +163,7 @@ class TrainingRun:
         self._ended = 0
         self._to_end = math.inf if options.window is None else options.window[1] - options.window[0]
         self._all_came = False
+        self._draws = random.Random(options.seed + 5)
         self._measured: set[tuple[tuple[str | None, ...], int]] = set()
         for change in options.price_changes:
             self.loop.at(change.time, partial(self._change_prices, change), URGENT)
@@ -206,13 +208,16 @@ class TrainingRun:
             row = self.recorder.job(submission.job, self.loop.now, submission.deadline)
             self._present[submission.job.id] = _Job(row, self._length(submission.job))
         self._schedule_arrival()
-        hidden = self._options.hide_lengths
-        self._happen(
-            *[
-                JobArrived(replace(coming.job, steps_left=None) if hidden else coming.job, coming.deadline)
-                for coming in submissions
-            ]
-        )
+        self._happen(*[JobArrived(self._as_said(coming.job), coming.deadline) for coming in submissions])
+
+    def _as_said(self, job: Job) -> Job:
+        """The job as the engine is told of it."""
+        if self._options.hide_lengths:
+            return replace(job, steps_left=None)
+        if self._options.wrong_lengths != 1.0 and job.steps_left is not None:
+            factor = self._options.wrong_lengths ** self._draws.uniform(-1.0, 1.0)
+            return replace(job, steps_left=job.steps_left * factor)
+        return job
 
     def _length(self, job: Job) -> float:
         steps = self._steps_left.get(job.id, job.steps_left)
@@ -225,7 +230,8 @@ class TrainingRun:
         self._happen(JobFinished(job.row.job.id))
 
     def _begin_round(self) -> None:
-        measured = () if self._options.profiling is None else self._measured_pairs()
+        profiling = self._options.profiling
+        measured = () if profiling is None or not profiling.watches else self._measured_pairs()
         self._happen(*measured, RoundBegan())
         engine = self.engine
         running = int(np.count_nonzero(engine.jobs.on >= 0))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fairway.allocate.demand import Demand
-from fairway.allocate.policies.min_jct import MinJct
+from fairway.allocate.policies.min_jct import MinJct, due_shares
 from fairway.allocate.problem import Pairs, Problem
+from fairway.jobs import Entity
 from tests.allocate.policies.small_problems import shares_of
 
 
@@ -65,3 +66,31 @@ def test_a_job_goes_first_that_would_miss_its_deadline_on_an_equal_share_unless_
             {"v100": 1}, [[1.0]] * 2, steps_left=[6000, 3000], slo_seconds=[100 * seconds, np.nan]
         )
         assert shares_of(MinJct().allocate(problem)) == {runs: {"v100": 1.0}}
+
+
+def test_what_a_job_is_due_is_its_part_of_what_its_team_is_due() -> None:
+    # Four jobs on one worker, all ahead of an equal share so far. The first team is due three quarters of the
+    # cluster, 1.5 equal shares for each of two jobs; the second a quarter, 0.5 for each of the others.
+    problem = Problem.of_arrays(
+        {"v100": 1}, [[1.0]] * 4, steps_left=[9000, 9000, 9000, 100], elapsed=[1000] * 4, isolated_elapsed=[1300] * 4
+    )
+    in_teams = replace(
+        problem, team=np.array([0, 0, 1, 1]), entities={"a": Entity(weight=3.0), "b": Entity(weight=1.0)}
+    )
+    assert shares_of(MinJct().allocate(problem)) == {"3": {"v100": 1.0}}
+    assert shares_of(MinJct().allocate(in_teams)) == {"0": {"v100": 1.0}}
+    assert shares_of(MinJct(floor=0.0).allocate(in_teams)) == {"3": {"v100": 1.0}}
+    first_come = {"a": Entity(weight=3.0, policy="fifo"), "b": Entity()}
+    ahead = replace(in_teams, isolated_elapsed=np.array([2800.0, 0.0, 1300.0, 1300.0]), entities=first_come)
+    assert shares_of(MinJct().allocate(ahead)) == {"3": {"v100": 1.0}}
+
+
+def test_a_team_with_one_small_job_leaves_what_that_cannot_use_to_the_others() -> None:
+    # On four workers one job of one worker can use a quarter of the cluster, though its team is due half.
+    problem = replace(
+        Problem.of_arrays(
+            {"v100": 4}, [[1.0]] * 5, scale_factors=[1, 4, 4, 4, 4], steps_left=[100.0] * 5, elapsed=[1000.0] * 5,
+        ),
+        team=np.array([0, 1, 1, 1, 1]), entities={"a": Entity(), "b": Entity()},
+    )  # fmt: skip
+    assert due_shares(problem).tolist() == pytest.approx([1.25, 0.9375, 0.9375, 0.9375, 0.9375])

@@ -113,6 +113,14 @@ def test_a_gang_gets_its_due_among_jobs_that_need_one_worker() -> None:
     assert (engine.jobs.done >= 0.9 * 6000.0 * engine.allocation.throughputs).all()
 
 
+def test_what_is_measured_of_two_jobs_that_share_counts_for_them_at_once() -> None:
+    engine = engine_of(2, {"fast": 1}, 1.0)
+    engine.handle(5.0, [RateMeasured(("j0", "j1"), "fast", (0.2, 0.2))])
+    assert engine.jobs.rate.tolist() == [0.2, 0.2]
+    engine.advance(10.0)
+    assert engine.jobs.done == pytest.approx([5.0 + 1.0, 5.0 + 1.0])
+
+
 def test_jobs_that_were_only_believed_to_run_together_are_parted_when_it_is_measured() -> None:
     engine = engine_of(2, {"fast": 1}, 1.0)
     assert engine.jobs.beside.tolist() == [1, 0]

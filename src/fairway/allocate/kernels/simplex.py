@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairway.allocate.arrays import FloatArray, IntArray
+from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.surplus import MOST
+from fairway.allocate.problem import Pairs
 from fairway.compiled import FloatTable, compiled, compiled_within
 
 MOST_ROWS = 72
@@ -56,7 +57,7 @@ def raise_and_spend(classes: Classes, demand: FloatArray, *, spends: bool) -> Ra
     if types + 2 * size > MOST_ROWS:
         return None
     a, a_type = np.nonzero(classes.rates)
-    pair, pair_type = np.nonzero(pairs.together)
+    pair, pair_type = np.nonzero(pairs.together & _gains(classes, pairs))
     first, second = pairs.first[pair], pairs.second[pair]
     together = pairs.rates[pair, pair_type]
     unit = np.where(demand > 0, demand, classes.fastest)
@@ -81,6 +82,15 @@ def raise_and_spend(classes: Classes, demand: FloatArray, *, spends: bool) -> Ra
     if not abs(bound - level) <= _FEASIBLE * max(abs(level), 1e-300):
         return None
     return Raised(level, max(level, bound), alone, shared, dual[:types])
+
+
+def _gains(classes: Classes, pairs: Pairs) -> BoolArray:
+    """Where two jobs make more together than by turns, in which they would take no more of anything."""
+    kept = np.zeros(pairs.together.shape)
+    for side, member in enumerate((pairs.first, pairs.second)):
+        alone = classes.rates[member]
+        kept += np.divide(pairs.rates[:, :, side], alone, out=np.zeros_like(alone), where=alone > 0)
+    return kept > 1.0
 
 
 @compiled(releases_gil=True)

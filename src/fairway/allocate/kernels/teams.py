@@ -69,6 +69,12 @@ class Teams:
         """The lowest level at which every job that can have anything has its cap."""
         return float((self._root.held(caps) / self._root.weights).max(initial=0.0))
 
+    def divided(self, total: float, caps: FloatArray) -> FloatArray:
+        """What one job of each class has when the root divides a total, none above its cap."""
+        amounts = np.zeros(len(caps))
+        _Rule(self._root, caps).divide(total, amounts)
+        return amounts
+
     def root_level(self, amounts: FloatArray) -> float:
         """The lowest amount per weight of any member of the root."""
         return float((self._root.held(amounts) / self._root.weights).min(initial=np.inf))

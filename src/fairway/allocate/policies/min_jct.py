@@ -4,7 +4,9 @@ Decides from the prices of the accelerators at the work that keeps coming (`kern
 others kappa seconds of completion time if it waits; so running job m on type j is worth T_mj kappa_m per second, times
 (kappa_m r_m)^-0.1 for its r_m remaining steps, by which jobs that are soon done come first among equals. The jobs that
 run, and which of them share, are the assignment of whole gangs with the highest sum of values (`kernels.assignment`). A
-job that is behind what an equal share would have given it goes first until it has caught up.
+job that is behind what an equal share would have given it goes first until it has caught up. Where there are teams, it
+is the share that its team gives it of what the tree of teams gives the team (`kernels.teams`): teams divide the cluster
+as under `hierarchical`, and whom a team's jobs are preferred to otherwise is a matter of prices.
 
 It is in no paper. Least attained service lets long jobs keep short ones waiting; shortest job first puts a job on a
 type that gains little from it, and starves long ones. What counts is what a job's work costs the cluster.
@@ -22,7 +24,9 @@ from fairway.allocate.allocation import PRICED_IN_TIME, Allocation
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 from fairway.allocate.demand import Demand
 from fairway.allocate.kernels.assignment import choose_jobs
+from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.fluid import FluidPrices, fluid_prices
+from fairway.allocate.kernels.teams import Teams, team_features
 from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 
@@ -87,13 +91,16 @@ class MinJct(Policy):
         return kappa
 
     def _haste(self, problem: Problem, kappa: FloatArray) -> FloatArray:
-        steps = np.where(np.isnan(problem.steps_left), problem.steps_done, problem.steps_left)
+        unknown = ~(problem.steps_left > 0)  # it did not say, or has done more by now than it said
+        likely = problem.steps_done if problem.likely is None else problem.likely
+        likely = np.where(np.isnan(likely), problem.steps_done, likely)
+        steps = np.where(unknown, likely, problem.steps_left)
         haste: FloatArray = np.maximum(kappa * steps, _SHORT) ** -self.exponent
         return haste
 
     def _behind(self, problem: Problem) -> BoolArray:
         """Jobs behind the floor, and those that on an equal share would miss a deadline that they can still keep."""
-        behind: BoolArray = problem.isolated_elapsed < self.floor * problem.elapsed
+        behind: BoolArray = problem.isolated_elapsed < self.floor * due_shares(problem) * problem.elapsed
         asks = problem.can_run & ~np.isnan(problem.slo_seconds) & ~np.isnan(problem.steps_left)
         left, ahead = problem.steps_left[asks], problem.slo_seconds[asks]
         late, hopeless = left > ahead * problem.isolated_throughputs[asks], left > ahead * problem.fastest[asks]
@@ -125,6 +132,20 @@ class MinJct(Policy):
             self.name, problem, first, second, shares, worth, "max",
             prices=None if prices is None else prices.workers, details=details,
         )  # fmt: skip
+
+
+def due_shares(problem: Problem) -> FloatArray:
+    """What each job is due of the cluster, in equal shares at its mean rate: one for all where there are no teams.
+
+    A job can use s workers at most, so that a team with few jobs leaves the rest of its part to the others.
+    """
+    if not problem.entities or not (problem.team >= 0).any():
+        return np.ones(len(problem))
+    classes = Classes.of(problem, team_features(problem), space_sharing=False)
+    sizes, workers, jobs = problem.scale_factors, problem.workers.sum(), np.count_nonzero(problem.can_run)
+    part = classes.expand(Teams(classes, flat=False).divided(1.0, classes.of_jobs(sizes / workers)))
+    shares: FloatArray = part / sizes * np.maximum(jobs * sizes, workers)
+    return shares
 
 
 @lru_cache(maxsize=8)

@@ -72,6 +72,7 @@ class Admission:
         self.described[job.id] = job
         if isinstance(event, JobArrived):
             self.arrivals.learn(int(jobs.group[-1]), float(jobs.left[-1]), now)
+            self.learn_length(len(jobs) - 1, float(jobs.left[-1]))
         else:
             types = self.cluster.types
             jobs.since[-1], jobs.isolated[-1] = now, event.isolated_seconds
@@ -79,6 +80,25 @@ class Admission:
             jobs.shares[-1] = [event.shares.get(name, 0.0) for name in types]
             jobs.owed[-1] = [event.owed.get(name, 0.0) for name in types]
         return None
+
+    def learn_length(self, position: int, steps: float) -> None:
+        """A job is so many steps long, as it says or as it turned out to be."""
+        job = self.described[self.jobs.ids[position]]
+        self.arrivals.lengths.learn(job.job_type, job.entity, steps / float(self.jobs.rates[position].max()))
+
+    def likely_steps(self, quantile: FloatArray | float = 0.5) -> FloatArray | None:
+        """How many steps jobs have left that do not say so, NaN for the others and while too few jobs were seen."""
+        jobs = self.jobs
+        unknown = np.flatnonzero(np.isinf(jobs.left))
+        if not len(unknown):
+            return None
+        likely, fastest = np.full(len(jobs), np.nan), jobs.rates[unknown].max(axis=1)
+        described = [self.described[jobs.ids[position]] for position in unknown.tolist()]
+        groups = [(job.job_type, job.entity) for job in described]
+        seconds = self.arrivals.lengths.left(groups, jobs.done[unknown] / fastest, quantile)
+        if seconds is not None:
+            likely[unknown] = seconds * fastest
+        return likely
 
     def remove(self, position: int) -> None:
         """Take a job out of the table."""

@@ -15,6 +15,7 @@ import numpy as np
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.demand import Demand
 from fairway.engine.training.job_table import NONE
+from fairway.engine.training.lengths import LengthHistory
 from fairway.engine.training.messages import ArrivalsResumed
 from fairway.engine.training.pair_rates import PairRates
 
@@ -32,7 +33,10 @@ _NEWS = 0.02
 
 
 class Arrivals:
-    """Numbers classes and learns what comes of each. `demand` is what is known, renewed now and then; None at first."""
+    """Numbers classes and learns what comes of each. `demand` is what is known, renewed now and then; None at first.
+
+    `lengths` are those of the jobs that have come, by their types and teams.
+    """
 
     def __init__(self, types: tuple[str, ...], pair_rates: PairRates) -> None:
         self._types = types
@@ -47,6 +51,7 @@ class Arrivals:
         self._seen = 0
         self._news = 0
         self.demand: Demand | None = None
+        self.lengths = LengthHistory()
 
     def class_of(self, job_type: str | None, scale_factor: int, rates: FloatArray) -> int:
         """The number of a job's class; -1 for a job that has no type."""
@@ -98,10 +103,12 @@ class Arrivals:
             tuple((*key, tuple(rates.tolist()), count, seconds) for key, rates, count, seconds in rows),
             self._span,
             self._seen,
+            self.lengths.resumption(),
         )
 
     def resume(self, event: ArrivalsResumed, now: float) -> None:
-        """Go on from what was learned before, if it was about the same accelerator types."""
+        """Go on from what was learned before, of rates if it was about the same accelerator types."""
+        self.lengths.resume(event.lengths)
         if event.types != self._types:
             return
         for job_type, size, rates, count, seconds in event.classes:

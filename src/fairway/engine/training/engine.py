@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fairway.allocate.allocation import Allocation
+from fairway.allocate.arrays import FloatArray
 from fairway.allocate.packing.packer import Rule
 from fairway.allocate.packing.requests import WHOLE
 from fairway.allocate.policy import Policy, UndecidedError
@@ -219,7 +220,9 @@ class TrainingEngine:
         commands = self._release(position)
         commands.append(Retire(event.job, float(self.jobs.isolated[position])))
         if isinstance(event, JobFinished) and math.isinf(self.jobs.left[position]):
-            self.arrivals.learn(int(self.jobs.group[position]), float(self.jobs.done[position]), self.now)
+            done = float(self.jobs.done[position])
+            self.arrivals.learn(int(self.jobs.group[position]), done, self.now)
+            self._admission.learn_length(position, done)
         self._rounds.forget(int(self.jobs.number[position]))
         self._admission.remove(position)
         self._changed = True
@@ -311,6 +314,7 @@ class TrainingEngine:
             self._pair_rates.measured(
                 int(self.jobs.kind[positions[0]]), int(self.jobs.kind[positions[1]]), column, event.steps_per_second
             )
+            self._leases.share_anew(column)
             self._changed = True
         return []
 
@@ -406,10 +410,18 @@ class TrainingEngine:
             demand=self.arrivals.demand,
             classes=jobs.group.copy(),
             done=jobs.done.copy(),
+            likely=self.likely_steps(),
             on=jobs.on.copy(),
             beside=jobs.partners(),
             restart_seconds=self.options.restart_seconds,
         )
+
+    def likely_steps(self, quantile: FloatArray | float = 0.5) -> FloatArray | None:
+        """How many steps jobs have left that do not say so, going by those before them; None where all say so.
+
+        NaN for those that do, and for all while too few jobs were seen. A quantile may be given for each that does not.
+        """
+        return self._admission.likely_steps(quantile)
 
     def choose(self, seconds: float, *, preempt: bool) -> Chosen:
         """Which jobs are to run for so many seconds, by the shares as they are; nothing is stopped or started."""

@@ -104,6 +104,12 @@ class Leases:
             charge_alone(self.jobs, member, column)
         return True
 
+    def share_anew(self, column: int) -> None:
+        """The rates of pairs on a type are others than was believed: those that share there run at them already."""
+        jobs, partners = self.jobs, self.jobs.partners()
+        shared = np.flatnonzero((jobs.on == column) & (partners >= 0))
+        jobs.rate[shared] = self.pair_rates.table[jobs.kind[shared], jobs.kind[partners[shared]], column, 0]
+
     def members(self) -> dict[int, list[int]]:
         """The positions of the jobs that hold each lease."""
         members: dict[int, list[int]] = {}

@@ -140,12 +140,14 @@ class ArrivalsResumed:
 
     By class: job type, gang size, steps per second by accelerator type, and how many jobs, and how many seconds of work
     at their fastest, came in `span_seconds`, all fading with age. `seen` counts all jobs that were ever learned from.
+    `lengths` are those of jobs by type and team, either None for any: how many were in which class of length.
     """
 
     types: tuple[str, ...]
     classes: tuple[tuple[str, int, tuple[float, ...], float, float], ...]
     span_seconds: float
     seen: int
+    lengths: tuple[tuple[str | None, str | None, tuple[tuple[int, float], ...]], ...] = ()
 
     @property
     def cause(self) -> str:

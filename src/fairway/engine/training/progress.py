@@ -21,14 +21,15 @@ def advance(
     """Count the steps done since `since`, which becomes now, and the time that they take on an equal share.
 
     On an equal share of n jobs a gang of s runs at pooled / max(n s, workers), where `pooled` is the sum of its rates
-    over all workers.
+    over all workers. A job that runs on although it has done all the steps that it said has said too few: what it does
+    still counts, or it would seem to fall ever further behind the others.
     """
     jobs = len(left)
     for job in range(jobs):
         if now > since[job]:
-            steps = min(rate[job] * (now - since[job]), left[job])
+            steps = rate[job] * (now - since[job])
             if steps > 0.0:
-                left[job] -= steps
+                left[job] = max(left[job] - steps, 0.0)
                 done[job] += steps
                 isolated[job] += steps * max(jobs * scale[job], workers) / pooled[job]
             since[job] = now
