@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from fairway.live.local.containment import NAME, RunGroup
+from fairway.live.machine.containment import NAME, RunGroup
 
 
 def hold(parents: Sequence[Path]) -> list[int]:
