@@ -47,6 +47,7 @@ class ProfileFile:
     links: Free = None
     power: Free = None
     eviction_copies: Free = None
+    slices: Free = None
 
 
 _FORM: Form[ProfileFile] = Form(
