@@ -7,11 +7,12 @@ and sizes. Numbers of threads are accelerator types: `cpu` is a worker whose sta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
+from fairway.configure.slices.parts import Slice, accelerator_on
 from fairway.live.serving.application.definition import Application, accelerator_of
 from fairway.live.serving.application.links import LOCAL_LINKS
 
@@ -34,10 +35,14 @@ class MeasuredModel:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredStage:
-    """Seconds by threads and batch size, and the bytes of an output."""
+    """Seconds by threads and batch size, and the bytes of an output.
+
+    `on_parts` are seconds by batch size on parts of a worker, by thousandths of it.
+    """
 
     seconds: Mapping[int, Mapping[int, float]]
     output_bytes: int
+    on_parts: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +90,11 @@ class MeasuredApplication:
             fields: dict[str, Any] = {"name": stage.name}
             if stage.models:
                 fields["model"] = stage.models[0]
+            first = accelerator_of(next(iter(measured.seconds)))
+            ways = {accelerator_of(threads): times for threads, times in measured.seconds.items()}
+            ways |= {accelerator_on(first, Slice(part)): times for part, times in measured.on_parts.items()}
             fields["seconds"] = {
-                accelerator_of(threads): {batch: _rounded(seconds) for batch, seconds in times.items()}
-                for threads, times in measured.seconds.items()
+                name: {batch: _rounded(seconds) for batch, seconds in times.items()} for name, times in ways.items()
             }
             if served.takes_input(number):
                 before = served.workflow.predecessors[number]

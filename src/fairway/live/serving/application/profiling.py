@@ -7,6 +7,7 @@ of them then, too. What is measured is in `measuring`, what comes of it in `meas
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pickle
@@ -21,7 +22,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from fairway.configure.slices.parts import Slice
 from fairway.errors import InputError
+from fairway.live.machine.containment import Bounds, Containment
 from fairway.live.serving.application.definition import Application, load_application
 from fairway.live.serving.application.measurements import MeasuredApplication, MeasuredModel, MeasuredStage
 from fairway.live.serving.application.measuring import Task
@@ -36,12 +39,14 @@ class ProfileOptions:
     """What to measure: batch sizes, numbers of threads, and how often each input is repeated.
 
     `at_once` stages of one thread are measured at a time, fewer of more threads: as many as workers would run here.
+    Beside that, every stage is measured on these `parts` of a worker of the first number of threads.
     """
 
     batches: tuple[int, ...] = (1, 2, 4, 8)
     threads: tuple[int, ...] = (1,)
     repeats: int = 5
     at_once: int = 1
+    parts: tuple[Slice, ...] = ()
 
     def __post_init__(self) -> None:
         for name, values in (("batches", self.batches), ("threads", self.threads), ("repeats", (self.repeats,))):
@@ -81,6 +86,7 @@ class Profiler:
                     for stage in range(len(served.workflow)) for threads in self.options.threads
                 ]  # fmt: skip
             answers = dict(zip(tasks, self._answers(tasks), strict=True))
+            on_parts = self._on_parts([task for task in tasks if task.threads == self.options.threads[0]])
         seconds: dict[tuple[str, int], dict[int, dict[int, float]]] = {}
         models: dict[str, list[MeasuredModel]] = {}
         for task, answer in answers.items():
@@ -91,7 +97,7 @@ class Profiler:
                 models.setdefault(model, []).append(MeasuredModel(**answer))
         stages = {
             name: {
-                stage.name: MeasuredStage(seconds[name, number], sizes[name][number])
+                stage.name: MeasuredStage(seconds[name, number], sizes[name][number], on_parts.get((name, number), {}))
                 for number, stage in enumerate(served.workflow.stages)
             }
             for name, served in self.application.workflows.items()
@@ -102,9 +108,8 @@ class Profiler:
     @property
     def total(self) -> int:
         """How many measurements there are."""
-        return sum(
-            1 + len(served.workflow) * len(self.options.threads) for served in self.application.workflows.values()
-        )
+        ways = len(self.options.threads) + len(self.options.parts)
+        return sum(1 + len(served.workflow) * ways for served in self.application.workflows.values())
 
     def _answers(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
         """Have processes do the tasks, as many at a time as their threads leave room for."""
@@ -119,11 +124,37 @@ class Profiler:
                     raise
         return [answers[task] for task in tasks]
 
-    def _measured(self, task: Task) -> dict[str, Any]:
+    def _on_parts(self, tasks: Sequence[Task]) -> dict[tuple[str, int], dict[int, dict[int, float]]]:
+        """By workflow and stage, its times on each part of a worker, by thousandths and batch size."""
+        found: dict[tuple[str, int], dict[int, dict[int, float]]] = {}
+        if not self.options.parts:
+            return found
+        containment = Containment.found(Path(tempfile.gettempdir()) / f"fairway-profile-{os.getpid()}")
+        try:
+            if "cpu" not in containment.enforced:
+                raise InputError(
+                    "--slices: no control group can be bounded here, so that nothing would hold a stage to its part"
+                )
+            for task, own in itertools.product(tasks, self.options.parts):
+                assert task.stage is not None
+                group = containment.group_of("measured")
+                bounds = Bounds(own.part * task.threads)
+                group.make(bounds.cpus, period_seconds=bounds.period_seconds)
+                answer = f"{task.answer}-{own.thousandths}.answer"
+                asked = replace(task, answer=answer, groups=tuple(map(str, group.paths)))
+                times = self._measured(asked, f" on {own.part:g} of a worker")["seconds"]
+                by_batch = {int(batch): seconds for batch, seconds in times.items()}
+                found.setdefault((task.workflow, task.stage), {})[own.thousandths] = by_batch
+        finally:
+            containment.clear(())
+            containment.discard()
+        return found
+
+    def _measured(self, task: Task, where: str = "") -> dict[str, Any]:
         assert task.stage is not None
         stage = self.application.workflows[task.workflow].workflow.stages[task.stage]
         many = f" with {task.threads} threads" if len(self.options.threads) > 1 else ""
-        return self._answer(task, f"{task.workflow}: {stage.name}{many}")
+        return self._answer(task, f"{task.workflow}: {stage.name}{where or many}")
 
     def _answer(self, task: Task, what: str) -> dict[str, Any]:
         """Have a process do the task."""
