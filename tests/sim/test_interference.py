@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fairway.sim.interference import Interference
+from fairway.sim.scenario import DeviceSharing
 
 
 class Clock:
@@ -34,17 +35,19 @@ class Clock:
             message()
 
 
-def _ends(slowdown: float, *runs: tuple[int, float, float, float]) -> list[float]:
+def _ends(slowdown: float, *runs: tuple[int, float, float, float], models: str = "") -> list[float]:
     """When runs end, given as worker, moment, seconds and part."""
     clock, ends = Clock(), dict[int, float]()
-    interference = Interference(clock, slowdown)  # type: ignore[arg-type]
+    sharing = DeviceSharing(slowdown=slowdown, pairs={("a", "b"): 1.5})
+    interference = Interference(clock, sharing.cost)  # type: ignore[arg-type]
     for number, (worker, moment, seconds, part) in enumerate(runs):
 
         def ended(at: float, number: int = number) -> float:
             ends[number] = at
             return at
 
-        interference.begins(worker, number, moment, seconds, part, ended)
+        model = models[number] if models else None
+        interference.begins(worker, number, moment, seconds, model, part, ended)
     clock.run()
     assert sorted(clock.told) == sorted((worker, number) for number, (worker, *_) in enumerate(runs))
     return [ends[number] for number in range(len(runs))]
@@ -68,3 +71,9 @@ def test_what_is_left_is_worked_out_anew_when_a_neighbour_comes() -> None:
     first, second = _ends(0.2, (0, 0.0, 1.0, 0.5), (0, 0.5, 1.0, 0.5))
     assert first == pytest.approx(0.5 + 0.5 * 1.1)
     assert second == pytest.approx(first + 0.5)
+
+
+def test_what_was_measured_of_two_models_goes_before_what_their_parts_say() -> None:
+    first, second = _ends(0.2, (0, 0.0, 1.0, 0.5), (0, 0.0, 3.0, 0.5), models="ab")
+    assert first == pytest.approx(1.5)
+    assert second == pytest.approx(1.5 + (3.0 - 1.5 / 1.1)), "only the first was measured beside the other"

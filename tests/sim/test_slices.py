@@ -145,3 +145,15 @@ def test_slices_of_a_scenario_that_cannot_be_are_refused_in_one_line(slices: str
         parse_scenario(text, "s")
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_models_of_a_scenario_take_longer_beside_others_as_measured() -> None:
+    scenario = parse_scenario(SCENARIO + "interference: {small: {large: 1.5}, large: {small: 1.0}}", "s")
+    record = simulate_serving(
+        scenario, uniform(40, 10.0, np.ones(2), 0), "compass", ServingOptions(discard=0.0, keep_runs=True)
+    )
+    seconds, workflow = record.runs.end - record.runs.start, record.requests.workflow[record.runs.request]
+    assert seconds[workflow == 1] == pytest.approx(0.36)
+    assert seconds[workflow == 0].max() == pytest.approx(0.6, rel=1e-3), "all of the time beside the other"
+    with pytest.raises(InputError, match="interference: no model 'smal'"):
+        parse_scenario(SCENARIO + "interference: {smal: {large: 1.5}}", "s")

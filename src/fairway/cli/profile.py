@@ -37,6 +37,13 @@ def profile(
             show_default=False,
         ),
     ] = None,
+    pairs: Annotated[
+        bool,
+        typer.Option(
+            "--pairs",
+            help="Also measure each model on the first part beside every other model on the rest of the worker.",
+        ),
+    ] = False,
     input_file: Annotated[
         Path | None,
         typer.Option(
@@ -97,7 +104,7 @@ def profile(
     if input_file is not None and sample is not None:
         raise InputError("--input and --sample both say what to measure with; choose one of them")
     options = ProfileOptions(
-        _numbers("--batches", batches), _numbers("--threads", threads), repeats, parts=_parts(slices)
+        _numbers("--batches", batches), _numbers("--threads", threads), repeats, parts=_parts(slices), pairs=pairs
     )
     first, cores = options.threads[0], _cores()
     count = max(1, cores // first) if workers is None else workers

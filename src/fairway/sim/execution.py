@@ -137,7 +137,8 @@ class Execution:
                 return at - begins
 
             part = share.gpu / self._fleet.workers[worker].slices
-            self.interference.begins(worker, run.run, begins, seconds, part, ended)
+            model = next(iter(run.flow.graph.workflow.stages[stage].models), None)
+            self.interference.begins(worker, run.run, begins, seconds, model, part, ended)
             return math.inf, seconds
         self._recorder.ran_together(worker, stage, now, end, members, share, overhead, fetch, rate * (fetch + seconds))
         if self._stops:

@@ -56,17 +56,29 @@ class DeviceSharing:
     """What accelerators can be cut into, and what tasks on one of them cost each other.
 
     Without `mig`, any number of slices can be had. `slowdown` is by which part a run takes longer while others have all
-    of the rest of its accelerator, as under MPS (`interference`).
+    of the rest of its accelerator, as under MPS (`interference`). `pairs` has, by two models, the factor by which the
+    first was measured to take longer beside the second, which goes before that.
     """
 
     mig: MigDevice | None = None
     slowdown: float = 0.0
+    pairs: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0 <= self.slowdown < math.inf:
             raise InputError(f"slowdown: {self.slowdown} given, expected a number >= 0")
-        if self.mig is not None and self.slowdown:
+        if self.mig is not None and self.interferes:
             raise InputError("slowdown: given for instances of MIG, which share nothing; give one of the two")
+
+    @property
+    def interferes(self) -> bool:
+        """Whether tasks cost each other anything."""
+        return self.slowdown > 0 or any(factor != 1 for factor in self.pairs.values())
+
+    def cost(self, model: str | None, other: str | None, part: float) -> float:
+        """By which part a task of a model takes longer beside one of another that has so much of the accelerator."""
+        found = self.pairs.get((model, other)) if model is not None and other is not None else None
+        return self.slowdown * part if found is None else max(found - 1.0, 0.0)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ Whatever is wrong becomes one line that names the file, the workflow and the sta
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
@@ -27,10 +28,11 @@ from fairway.configure.slices.parts import WHOLE, Slice, check_slices, slices_of
 from fairway.documents import A_NAME, A_SIZE, Bytes, Form, Name
 from fairway.errors import InputError
 from fairway.links import Links
+from fairway.options import nearest
 from fairway.place.fleet import Worker
 from fairway.place.problem_file import LinkFields
 from fairway.report.serving.record import Power
-from fairway.sim.scenario import Scenario
+from fairway.sim.scenario import DeviceSharing, Scenario
 from fairway.workflows.workflow_file import GRAPH, MODELS, GraphFields, ModelFields, StageFields
 
 _CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
@@ -99,6 +101,7 @@ class ScenarioFile:
     power: PowerFields | None = None
     eviction_copies: bool | None = None
     slices: dict[Name, Free] | None = None
+    interference: dict[Name, dict[Name, Positive]] | None = None
 
     def scenario(self, name: str) -> Scenario:
         """The scenario that the file describes; refuses what does not fit together."""
@@ -122,6 +125,7 @@ class ScenarioFile:
             workflows=tuple(workflows),
             workers=workers,
             slices=slices,
+            sharing=DeviceSharing(pairs=self._pairs()),
             links=Links() if self.links is None else self.links.links(),
             shares=tuple(fields.share or 1.0 for fields in self.workflows.values()),
             slo_seconds={
@@ -139,6 +143,16 @@ class ScenarioFile:
         )
         scenario.graphs(scenario.fleet())  # a stage that no worker can run is refused here
         return scenario
+
+    def _pairs(self) -> dict[tuple[str, str], float]:
+        """The factors by which models take longer beside others."""
+        known = self.models or {}
+        pairs = {(name, other): factor for name, beside in (self.interference or {}).items()
+                 for other, factor in beside.items()}  # fmt: skip
+        for name in itertools.chain.from_iterable(pairs):
+            if name not in known:
+                raise InputError(f"interference: no model '{name}'{nearest(name, known)}; models: {', '.join(known)}")
+        return pairs
 
     def _slices(self, worker_memory_bytes: float) -> dict[str, Slice]:
         try:
@@ -176,6 +190,9 @@ _FORM: Form[ScenarioFile] = Form(
         "power": 'an object, as in {"idle_watts": 10, "busy_watts": 70, "copy_watts": 35}',
         "power.*": "a number >= 0 (watts)",
         "eviction_copies": "true or false",
+        "interference": "an object of factors by model and model, as in {detector: {reader: 1.05}}",
+        "interference.*": "an object of factors by model, as in {reader: 1.05}",
+        "interference.*.*": "a number > 0: how many times as long the first model takes beside the second",
         "slices": "an object of parts of a worker by model, as in {detector: 0.25} or {detector: '0.25:200MB'}",
     },
     {

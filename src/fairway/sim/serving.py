@@ -184,13 +184,14 @@ class World:
             planned=chosen.configurator is not None, measures=options.measured_overhead,
             stops=preempts(chosen.configurator),
         )  # fmt: skip
-        slowdown = scenario.sharing.slowdown
-        if slowdown and not preempts(chosen.configurator):  # a batch that can be stopped has its worker to itself
+        if scenario.sharing.interferes and not preempts(
+            chosen.configurator
+        ):  # a batch that can be stopped has its worker to itself
             if options.failures:
                 raise InputError(
                     "failures: given, but runs that slow each other down cannot be cut short; leave out one"
                 )
-            self.execution.interference = Interference(self, slowdown)
+            self.execution.interference = Interference(self, scenario.sharing.cost)
         self._owner, self._simple = self.execution.owner, self.execution.simple
         self._engine_options = ServingEngineOptions(
             recovers=options.recovers,

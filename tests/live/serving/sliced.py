@@ -118,3 +118,4 @@ def both(seconds: float) -> Any:
 
 
 ALL = [small, large, greedy, spelling, unloadable, both]
+TWO = [small, large]

@@ -144,6 +144,22 @@ def test_a_stage_is_measured_on_parts_of_a_worker_that_it_is_held_to(tmp_path: P
     assert configured(load_application(SLICED, profile=path).workflows["small"], 1.0).profiles[0].cpu.tolist() == [1]
 
 
+def test_pairs_of_models_are_measured_beside_each_other(tmp_path: Path) -> None:
+    profiler = Profiler(
+        "tests.live.serving.sliced:TWO", ProfileOptions((1,), repeats=1, parts=(Slice(400),), pairs=True)
+    )
+    told: list[tuple[int, int]] = []
+    profiler.progress = lambda done, total, _: told.append((done, total))
+    measured = profiler.measure({name: [{"seconds": 0.005}] for name in ("small", "large")})
+    assert told[-1] == (profiler.total, profiler.total)
+    assert {name: set(beside) for name, beside in measured.pairs.items()} == {"small": {"large"}, "large": {"small"}}
+    assert all(factor > 0.2 for beside in measured.pairs.values() for factor in beside.values())
+    scenario = parse_scenario(profile_text(measured.document(), "about"), "profile")
+    assert scenario.sharing.pairs["small", "large"] == pytest.approx(measured.pairs["small"]["large"], rel=1e-3)
+    with pytest.raises(InputError, match="--pairs: given without a part"):
+        ProfileOptions(pairs=True)
+
+
 def test_where_nothing_holds_a_stage_to_its_part_it_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Containment, "found", lambda _: Containment(enforced=frozenset({"memory"})))
     profiler = Profiler(SLICED, ProfileOptions((1,), repeats=1, parts=(Slice(500),)))

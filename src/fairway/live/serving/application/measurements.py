@@ -47,12 +47,16 @@ class MeasuredStage:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredApplication:
-    """Everything that was measured: models by name, stages by workflow and name."""
+    """Everything that was measured: models by name, stages by workflow and name.
+
+    `pairs` has, by model, the factor by which its stages take longer beside each other model, in slices of one worker.
+    """
 
     application: Application
     models: Mapping[str, MeasuredModel]
     stages: Mapping[str, Mapping[str, MeasuredStage]]
     input_bytes: Mapping[str, int]
+    pairs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def document(self, *, workers: int = 1, memory_bytes: int | None = None) -> dict[str, Any]:
         """The profile as a scenario; without a memory size, each worker has room for all models."""
@@ -66,7 +70,7 @@ class MeasuredApplication:
             "per_host": workers,
         }
         links = LOCAL_LINKS
-        return {
+        document = {
             "models": {
                 name: {"bytes": model.bytes, "load_seconds": _rounded(model.load_seconds)}
                 for name, model in self.models.items()
@@ -81,6 +85,12 @@ class MeasuredApplication:
                 "copy_latency": links.copy_latency,
             },
         }
+        if self.pairs:
+            document["interference"] = {
+                name: {other: _rounded(factor) for other, factor in beside.items()}
+                for name, beside in self.pairs.items()
+            }
+        return document
 
     def _workflow(self, name: str) -> dict[str, Any]:
         served = self.application.workflows[name]

@@ -10,6 +10,7 @@ threads) is not counted: the model is loaded once, let go, and then measured.
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import statistics
 import sys
@@ -25,6 +26,7 @@ from fairway.live.machine.containment import group_at
 from fairway.live.serving.application.definition import Application, ServedWorkflow, load_application
 from fairway.live.serving.runtime.background_thread import INLINE_SECONDS, BackgroundThread
 from fairway.live.serving.runtime.process_memory import forget_peak, give_back, peak_bytes, resident_bytes
+from fairway.live.serving.supervise.parent_process import end_with_parent
 from fairway.workflows import Arguments
 
 _LOADS = 3
@@ -45,7 +47,8 @@ half a millisecond takes twice as long then as when it is run over and over."""
 class Task:
     """What a process is to do: collect the arguments of all stages (`stage` is None), or measure one stage.
 
-    With `groups`, it is measured in a slice: in control groups that hold it to a part of its CPUs.
+    With `groups`, it is measured in a slice: in control groups that hold it to a part of its CPUs. One that `loops`
+    keeps its slice busy until its process is ended; its answer comes when it has begun.
     """
 
     target: str
@@ -57,6 +60,7 @@ class Task:
     batches: tuple[int, ...] = (1,)
     repeats: int = 5
     groups: tuple[str, ...] = ()
+    loops: bool = False
 
     def save(self, path: Path) -> None:
         """Write it down for the process."""
@@ -159,6 +163,11 @@ def _measure_in_slice(task: Task, application: Application, served: ServedWorkfl
     batches = [1] if served.is_streaming(stage) else sorted(task.batches)
     _run(served, stage, model, _batch(samples, 0, batches[-1]))
     group_at(task.groups).enter()
+    if task.loops:
+        end_with_parent(os.getppid())
+        Path(task.answer).write_text("{}", encoding="utf-8")
+        while True:
+            _run(served, stage, model, _batch(samples, 0, batches[0]))
     return {"seconds": {size: _busy_seconds(served, stage, model, samples, size, task.repeats) for size in batches}}
 
 

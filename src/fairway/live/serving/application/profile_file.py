@@ -48,6 +48,7 @@ class ProfileFile:
     power: Free = None
     eviction_copies: Free = None
     slices: Free = None
+    interference: Free = None
 
 
 _FORM: Form[ProfileFile] = Form(
