@@ -9,6 +9,15 @@ How full is a cluster whose jobs ask for parts of GPUs, by the rule that places 
 until it is full: GPUs count as allocated as far as pods asked for them, so that a whole GPU for half a one counts half.
 The means are those of five seeds. A placement is timed on the same cluster, nearly full, where pods come and go.
 
+What do enforced slices of a worker hold (`_enforced_slices`)? Two stages with 1/4 and 3/4 of one, asked for all of the
+time, against the times that `fairway profile --slices` has measured of each alone; a stage while its neighbour spins in
+four processes, against the same without control groups; a neighbour that takes memory without end; and the mean latency
+of the same requests against what the simulator says. These are measured by the clock: the machine should do nothing
+else.
+
+How do all schedulers do on `esg-apps` where GPUs are cut as MIG allows, or shared by MPS (`_sliced_apps`)? Rows say how
+many requests are in time, against the same scheduler with any number of slices.
+
 `--only openb` runs one part alone.
 """
 
@@ -16,19 +25,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
+from pathlib import Path
 from statistics import mean, median
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from benchmarks._enforced_slices import PARTS as PARTS_OF_WORKER
+from benchmarks._enforced_slices import (
+    both_busy,
+    live_against_simulated,
+    profiled,
+    slowed_by_a_spinner,
+    touched_by_a_greedy_one,
+)
 from benchmarks._openb import filled, openb, seconds_of_placements
 from benchmarks._report import Options, Result, Turns, spread, take_turns
 from benchmarks._report import run as report
+from benchmarks._sliced_apps import SCHEDULERS, apps_under
 from benchmarks._slices import cheapest_by_brute_force, random_load
 from fairway.allocate.packing.packer import RULES, Rule
 from fairway.configure.slices.choice import ModelLoad, choose_layout
 from fairway.configure.slices.layouts import MigInstance, all_layouts, largest_layouts, layouts_by_counts
 from fairway.configure.slices.mig import DEVICES, MigDevice
+from fairway.live.machine.containment import Containment
 
+HELD_PERCENT = 10.0
 CHOICE_SECONDS = 0.005
 PEER = "every way to deal out every layout"
 
@@ -38,13 +60,16 @@ PLACEMENT_SECONDS = 60.0
 
 
 def measure(options: Options) -> Iterator[Result]:
-    parts = {"layouts": _layouts, "choices": _choices, "openb": full_clusters, "placements": placements}
+    parts = {
+        "layouts": _layouts, "choices": _choices, "openb": full_clusters, "placements": placements,
+        "enforced": enforced, "esg-apps": apps_on_slices,
+    }  # fmt: skip
     for name, part in parts.items():
         if options.only in {None, name}:
             yield from part(options)
 
 
-PARTS = ("layouts", "choices", "openb", "placements")
+PARTS = ("layouts", "choices", "openb", "placements", "enforced", "esg-apps")
 
 
 def _layouts(options: Options) -> Iterator[Result]:  # noqa: ARG001
@@ -156,6 +181,47 @@ def choices(count: int, options: Options) -> Result:
 
 def _turns(device: MigDevice, load: list[ModelLoad]) -> list[Turns]:
     return take_turns((lambda: choose_layout(device, load), 3), (lambda: cheapest_by_brute_force(device, load), 1))
+
+
+def enforced(options: Options) -> Iterator[Result]:
+    """What slices hold that are enforced here."""
+    if not {"cpu", "memory"} <= Containment.found(Path("/tmp/fairway-benchmark")).enforced:
+        raise SystemExit("no control group can be bounded here, so nothing is enforced")
+    with TemporaryDirectory(prefix="fairway-") as directory:
+        measured = profiled(Path(directory))
+        for name, percent in both_busy(measured, 2.0 if options.quick else 15.0).items():
+            yield Result(
+                f"{PARTS_OF_WORKER[name].part:g} of a worker, both busy: mean time off its profile", "%", abs(percent),
+                target=HELD_PERCENT, extra={"longer_percent": percent, "profile_seconds": measured.seconds[name]},
+            )  # fmt: skip
+        turns = 2 if options.quick else 5
+        ours, peer = slowed_by_a_spinner(turns, held=True), slowed_by_a_spinner(turns, held=False)
+        yield Result(
+            "beside a neighbour that spins: mean time longer", "%", median(ours),
+            peer_name="without control groups", peer=median(peer), target=HELD_PERCENT,
+            extra={"turns": ours, "peer_turns": peer},
+        )  # fmt: skip
+        lost, answer = touched_by_a_greedy_one()
+        yield Result(
+            "beside one that allocates without end: requests and processes lost", "lost", lost, target=0,
+            extra={"its_answer": answer},
+        )  # fmt: skip
+        live, simulated = live_against_simulated(measured, 30 if options.quick else 150, options.seed)
+        yield Result(
+            "live against simulated: mean latency off", "%", 100 * abs(live / simulated - 1), target=HELD_PERCENT,
+            extra={"live_seconds": live, "simulated_seconds": simulated},
+        )  # fmt: skip
+
+
+def apps_on_slices(options: Options) -> Iterator[Result]:
+    """All schedulers on `esg-apps` with MIG's instances, and with MPS, against any number of slices."""
+    for one in apps_under(SCHEDULERS, quick=options.quick):
+        for sharing, (hit, cost) in one.shared.items():
+            yield Result(
+                f"{one.scheduler}, {sharing}: in time", "%", 100 * hit, peer_name="any number of slices",
+                peer=100 * one.free[0], ratio=hit / one.free[0] if one.free[0] else None,
+                extra={"dollars_per_1000": cost, "peer_dollars_per_1000": one.free[1]},
+            )  # fmt: skip
 
 
 if __name__ == "__main__":

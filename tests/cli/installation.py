@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from fairway.cli.main import app
 from fairway.client import Client
-from fairway.live.local.containment import Containment
+from fairway.live.machine.containment import Containment
 
 PATIENCE = 120.0
 """Seconds until a test gives up; far more than anything takes, since the machine may be busy."""

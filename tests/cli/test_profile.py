@@ -41,6 +41,8 @@ def test_it_writes_a_profile_that_a_simulation_runs(tmp_path: Path) -> None:
         ([f"{HERE}:tables", "--threads", "0"], "--threads: 0 given, expected different whole numbers"),
         ([f"{HERE}:tables", "--memory", "much"], '--memory: "much" given, expected bytes'),
         ([f"{HERE}:tables", "--workers", "0"], "--workers: 0 given"),
+        ([f"{HERE}:tables", "--slices", "0.5,2"], "--slices: a part of 2 given, which no worker has"),
+        ([f"{HERE}:tables", "--slices", "half"], "--slices: 'half' given, expected a part of a worker"),
         ([f"{HERE}:tables", "--input", "a.png", "--sample", "a:b"], "--input and --sample both say"),
         ([f"{HERE}:several", "--input", "a.json"], "--input: is for one workflow, but there are several"),
         ([f"{HERE}:tables", "--input", "no-such-file.json"], "no-such-file.json: cannot be read"),

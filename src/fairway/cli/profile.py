@@ -14,6 +14,7 @@ from fairway.cli.output import STDOUT, write_json
 from fairway.errors import InputError
 
 if TYPE_CHECKING:
+    from fairway.configure.slices.parts import Slice
     from fairway.live.serving.application.measurements import MeasuredApplication
     from fairway.live.serving.application.profiling import Profiler, Progress
 
@@ -28,6 +29,21 @@ def profile(
     batches: Annotated[str, typer.Option(metavar="N,...", help="Batch sizes to measure.")] = "1,2,4,8",
     threads: Annotated[str, typer.Option(metavar="N,...", help="Numbers of threads that a stage may use.")] = "1",
     repeats: Annotated[int, typer.Option(metavar="N", help="How often each input is repeated.")] = 5,
+    slices: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PART,...",
+            help="Also measure on these parts of a worker, as in [bold]0.25,0.75[/bold], held to them.",
+            show_default=False,
+        ),
+    ] = None,
+    pairs: Annotated[
+        bool,
+        typer.Option(
+            "--pairs",
+            help="Also measure each model on the first part beside every other model on the rest of the worker.",
+        ),
+    ] = False,
     input_file: Annotated[
         Path | None,
         typer.Option(
@@ -87,7 +103,9 @@ def profile(
 
     if input_file is not None and sample is not None:
         raise InputError("--input and --sample both say what to measure with; choose one of them")
-    options = ProfileOptions(_numbers("--batches", batches), _numbers("--threads", threads), repeats)
+    options = ProfileOptions(
+        _numbers("--batches", batches), _numbers("--threads", threads), repeats, parts=_parts(slices), pairs=pairs
+    )
     first, cores = options.threads[0], _cores()
     count = max(1, cores // first) if workers is None else workers
     if count < 1:
@@ -123,6 +141,16 @@ def _numbers(option: str, text: str) -> tuple[int, ...]:
     if not all(part.isascii() and part.isdecimal() and len(part) < 7 for part in parts):
         raise InputError(f"{option}: '{text}' given, expected whole numbers of at least 1, as in 1,2,4")
     return tuple(int(part) for part in parts)
+
+
+def _parts(text: str | None) -> tuple[Slice, ...]:
+    """Read `0.25,0.75`."""
+    from fairway.configure.slices.parts import part_of
+
+    try:
+        return tuple(dict.fromkeys(part_of(part.strip()) for part in text.split(","))) if text is not None else ()
+    except InputError as error:
+        raise InputError(f"--slices: {error}") from None
 
 
 def _cores() -> int:

@@ -19,18 +19,21 @@ def print_profile(measured: MeasuredApplication, output: Path) -> None:
         table.add_column("stage")
         table.add_column("model")
         table.add_column("threads", justify="right")
-        first = next(iter(stages.values()))
-        batches = sorted({batch for times in first.seconds.values() for batch in times})
+        some = next(iter(stages.values()))
+        batches = sorted({batch for times in some.seconds.values() for batch in times})
         for batch in batches:
             table.add_column(f"of {batch}", justify="right")
         table.add_column("output", justify="right")
         served = measured.application.workflows[name]
         for stage in served.workflow.stages:
             found = stages[stage.name]
-            for number, (threads, times) in enumerate(found.seconds.items()):
+            first = next(iter(found.seconds))
+            ways = {str(threads): times for threads, times in found.seconds.items()}
+            ways |= {f"{part / 1000:g} of {first}": times for part, times in found.on_parts.items()}
+            for number, (threads, times) in enumerate(ways.items()):
                 shown = [f"{1000 * times[batch]:.4g}" if batch in times else "" for batch in batches]
                 names = (stage.name, stage.models[0] if stage.models else "") if number == 0 else ("", "")
-                table.add_row(*names, str(threads), *shown, _size(found.output_bytes) if number == 0 else "")
+                table.add_row(*names, threads, *shown, _size(found.output_bytes) if number == 0 else "")
         console.print(table)
     if measured.models:
         table = Table(box=SIMPLE_HEAD, title="models", title_justify="left")

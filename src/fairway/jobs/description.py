@@ -93,9 +93,9 @@ class Resources(_Part):
 
     accelerators: Accelerators = Field(
         default_factory=AcceleratorRequest,
-        description="The accelerator types that will do, and how many of one type it needs, or which part of one as in "
-        "`A100:0.5`; one of any type otherwise.",
-        examples=["V100", "V100:2", "V100:0.5", "[A100, V100]:2", {"A100": 2}],
+        description="The accelerator types that will do, and how many of one type it needs, which part of one as in "
+        "`A100:0.5`, or how much of the memory of one as in `A100:20GB`; one of any type otherwise.",
+        examples=["V100", "V100:2", "V100:0.5", "V100:8GB", "[A100, V100]:2", {"A100": 2}],
     )
     cpus: Cpus | None = Field(
         default=None,

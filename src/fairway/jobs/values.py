@@ -208,7 +208,7 @@ Accelerators = Annotated[
     AcceleratorRequest,
     PlainValidator(AcceleratorRequest.read),
     PlainSerializer(str),
-    Expected("types and a count, as in 'A100:2', '[A100, V100]:2' or {A100: 2}"),
+    Expected("types and a count, a part or a size, as in 'A100:2', '[A100, V100]:2', {A100: 0.5} or 'A100:20GB'"),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array"}, {"type": "object"}]}),
 ]
 Cpus = Annotated[

@@ -7,7 +7,7 @@ right where requests come in; what may take longer is done on another thread.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairway.documents import about
 from fairway.errors import InputError
@@ -44,12 +44,30 @@ async def admit(service: Service, token: Token, body: bytes, kind: str | None) -
         admitted = _read(body, kind, token) if quick else await service.run(lambda: _read(body, kind, token))
     else:  # YAML, of which many at once would take all of the processor for themselves
         admitted = await service.run_slowly(lambda: _read(body, kind, token))
-    for number, one in enumerate(admitted, 1):
+    for number in range(1, len(admitted) + 1):
         try:
-            await _check(service, one)
+            admitted[number - 1] = _with_parts(service, admitted[number - 1])
+            await _check(service, admitted[number - 1])
         except InputError as error:
             raise about(_SOURCE if len(admitted) == 1 else f"{_SOURCE}, document {number}", error) from None
     return admitted
+
+
+def _with_parts(service: Service, admitted: Admitted) -> Admitted:
+    """The job with a part of an accelerator in place of so much of its memory; what is smallest of a type counts."""
+    job = admitted.description
+    if job.accelerators.memory_bytes is None:
+        return admitted
+    memory: dict[str, int | None] = dict.fromkeys(service.scheduler.cluster.types)
+    for (name, _), device in service.scheduler.devices().items():
+        if device.memory_bytes is not None:
+            memory[name] = min(memory.get(name) or device.memory_bytes, device.memory_bytes)
+    try:
+        request = job.accelerators.with_parts(memory)
+    except InputError as error:
+        raise InputError(f"resources.accelerators: {error}") from None
+    resources = job.resources.model_copy(update={"accelerators": request})
+    return replace(admitted, description=job.model_copy(update={"resources": resources}))
 
 
 async def _check(service: Service, admitted: Admitted) -> None:

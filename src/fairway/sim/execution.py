@@ -9,6 +9,7 @@ where it fetches its inputs itself; else they are there, and it has no overhead.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 
@@ -23,6 +24,7 @@ from fairway.errors import InputError
 from fairway.made import made
 from fairway.place.graph import TaskGraph
 from fairway.sim.arrivals import Arrivals
+from fairway.sim.interference import Interference
 from fairway.sim.scenario import Scenario
 from fairway.sim.serving_recorder import Member, ServingRecorder, Share
 
@@ -70,6 +72,7 @@ class Execution:
         self._took: dict[tuple[int, int], deque[float]] = {}  # by workflow and stage, what decisions took
         self._overheads: dict[int, float] = {}  # by the number of a batch
         self._stops = stops
+        self.interference: Interference | None = None
         self._ends: dict[tuple[int, int], tuple[float, int, float]] = {}  # by worker and run: until when, tasks, part
 
     def asked(self, request: int, stages: int) -> int:
@@ -97,6 +100,8 @@ class Execution:
     def run(self, now: float, worker: int, run: Run) -> tuple[float, float]:
         """Run a task and its mates at once, on their share of the worker; when they end, and how long the stage runs.
 
+        Where runs slow each other down, no time is known yet at which it ends, and the answer is never.
+
         Of requests whose work is more than expected, a run takes the mean; its noise is that of the oldest.
         """
         owner, pulls, fetch, overhead = self.owner, self._pulls, 0.0, 0.0
@@ -119,13 +124,25 @@ class Execution:
             members.append(made(Member, (owner[flow.request.key], found, queued, turn, local)))
         end = now + overhead + fetch + seconds
         share, prices = self.share(worker, run), self._scenario.prices
-        bill = 0.0 if prices is None else prices.rate(share.cpu, share.gpu) / SECONDS_PER_HOUR * (fetch + seconds)
-        self._recorder.ran_together(worker, stage, now, end, members, share, overhead, fetch, bill)
-        if self._stops:
-            self._ends[worker, run.run] = (end, len(members), share.part)
+        rate = 0.0 if prices is None else prices.rate(share.cpu, share.gpu) / SECONDS_PER_HOUR
         if pulls and batch is None:
             for each in together:
                 self._ran_on[each.flow.request.key][stage] = worker
+        if self.interference is not None:
+            begins = now + overhead + fetch
+
+            def ended(at: float) -> float:
+                bill = rate * (fetch + at - begins)
+                self._recorder.ran_together(worker, stage, now, at, members, share, overhead, fetch, bill)
+                return at - begins
+
+            part = share.gpu / self._fleet.workers[worker].slices
+            model = next(iter(run.flow.graph.workflow.stages[stage].models), None)
+            self.interference.begins(worker, run.run, begins, seconds, model, part, ended)
+            return math.inf, seconds
+        self._recorder.ran_together(worker, stage, now, end, members, share, overhead, fetch, rate * (fetch + seconds))
+        if self._stops:
+            self._ends[worker, run.run] = (end, len(members), share.part)
         return end, seconds
 
     def stop(self, now: float, worker: int, run: int) -> None:

@@ -17,8 +17,10 @@ from fairway.configure.application import Application
 from fairway.configure.configuration import Configuration, Prices
 from fairway.configure.platform import Platform
 from fairway.configure.profile import Profile
+from fairway.configure.slices.mig import MigDevice
+from fairway.configure.slices.parts import Slices, on_slices, shares_of
 from fairway.configure.uniform import uniform_configuration
-from fairway.engine.serving.applications import application_on
+from fairway.engine.serving.applications import application_on, profiles_at
 from fairway.engine.serving.batch_rule import GraphBatches, graph_batches
 from fairway.errors import InputError
 from fairway.links import Links, Moves
@@ -49,6 +51,36 @@ class ColdStarts:
             raise InputError(f"containers: {self.initial} given, expected a whole number >= 0")
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceSharing:
+    """What accelerators can be cut into, and what tasks on one of them cost each other.
+
+    Without `mig`, any number of slices can be had. `slowdown` is by which part a run takes longer while others have all
+    of the rest of its accelerator, as under MPS (`interference`). `pairs` has, by two models, the factor by which the
+    first was measured to take longer beside the second, which goes before that.
+    """
+
+    mig: MigDevice | None = None
+    slowdown: float = 0.0
+    pairs: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.slowdown < math.inf:
+            raise InputError(f"slowdown: {self.slowdown} given, expected a number >= 0")
+        if self.mig is not None and self.interferes:
+            raise InputError("slowdown: given for instances of MIG, which share nothing; give one of the two")
+
+    @property
+    def interferes(self) -> bool:
+        """Whether tasks cost each other anything."""
+        return self.slowdown > 0 or any(factor != 1 for factor in self.pairs.values())
+
+    def cost(self, model: str | None, other: str | None, part: float) -> float:
+        """By which part a task of a model takes longer beside one of another that has so much of the accelerator."""
+        found = self.pairs.get((model, other)) if model is not None and other is not None else None
+        return self.slowdown * part if found is None else max(found - 1.0, 0.0)
+
+
 @dataclass(frozen=True)
 class Scenario:
     """Workflows and workers.
@@ -58,6 +90,7 @@ class Scenario:
     `dollars_per_hour` are prices by accelerator type, for all of the time; `prices` are those of CPUs and slices, for
     the time that tasks use them. `profiles` are the times of the stages of a workflow by batch, CPUs and slices. A task
     waits `overhead_seconds` for its decision. `keys` number workflows where each has its own home among the workers.
+    With `slices`, copies of models have parts of a worker, whose slices are then its thousandths.
     """
 
     name: str
@@ -74,6 +107,8 @@ class Scenario:
     overhead_seconds: float = 0.0
     keys: Mapping[str, int] = field(default_factory=dict)
     cold: ColdStarts = field(default_factory=ColdStarts)
+    sharing: DeviceSharing = field(default_factory=DeviceSharing)
+    slices: Slices = field(default_factory=dict)
 
     def with_workers(self, count: int) -> Scenario:
         """The same with so many workers; those of the scenario repeat, each with a name and a host of its own."""
@@ -139,7 +174,8 @@ class Scenario:
         """What the platform adds to a run; `noise` is the standard deviation of log(time / profile)."""
         worker = self.workers[0]
         prices = Prices(0.0, 1.0) if self.prices is None else self.prices
-        return Platform(prices, self.links, self.overhead_seconds, worker.cpus, worker.slices, noise)
+        mig = self.sharing.mig
+        return Platform(prices, self.links, self.overhead_seconds, worker.cpus, worker.slices, noise, mig)
 
     def applications(self, slo_scale: float = 1.0) -> tuple[Application, ...]:
         """The workflows with their profiles and SLOs; refuses what no configurator can choose sizes for."""
@@ -150,7 +186,7 @@ class Scenario:
                 workflow,
                 slo_scale * self.slo_of(workflow),
                 key=self.keys.get(workflow.name, number),
-                profiles=self.profiles.get(workflow.name),
+                profiles=self._profiles_of(workflow),
             )
             for number, workflow in enumerate(self.workflows)
         )
@@ -164,11 +200,15 @@ class Scenario:
 
     def fixed_shares(self, graphs: Iterable[TaskGraph]) -> dict[TaskGraph, tuple[tuple[int, int], ...]]:
         """The CPUs and slices of each stage where no configurator chooses them."""
+        if self.slices:
+            return {graph: self._slices_of(graph.workflow) for graph in graphs}
         size = self.fixed_size
         return {} if size is None else {graph: ((size.cpu, size.gpu),) * len(graph) for graph in graphs}
 
     def _at_fixed_size(self, workflow: Workflow) -> Workflow:
-        """The same workflow with the times that its stages have at the fixed size."""
+        """The same workflow with the times that its stages have at the fixed size, or on the slices of their models."""
+        if self.slices:
+            return on_slices(workflow, self.slices)
         size = self.fixed_size
         if size is None:
             return workflow
@@ -177,6 +217,17 @@ class Scenario:
             replace(stage, seconds={ANY: {1: seconds}}) for stage, seconds in zip(workflow.stages, times, strict=True)
         )
         return replace(workflow, stages=stages)
+
+    def _slices_of(self, workflow: Workflow) -> tuple[tuple[int, int], ...]:
+        worker = self.workers[0]
+        return shares_of(workflow, self.slices, (worker.cpus, worker.slices))
+
+    def _profiles_of(self, workflow: Workflow) -> tuple[Profile, ...] | None:
+        """The sizes that a configurator may choose from, where they are not those of whole workers."""
+        if not self.slices:
+            return self.profiles.get(workflow.name)
+        accelerator = self.workers[0].accelerator
+        return profiles_at(on_slices(workflow, self.slices), accelerator, self._slices_of(workflow))
 
 
 def _repeated(worker: Worker, turn: int) -> Worker:

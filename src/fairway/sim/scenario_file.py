@@ -10,28 +10,36 @@
     workers:
       - {name: t4, count: 5, memory_bytes: 14336000000}
     links: {network_bandwidth: 1.25e9}
+    slices: {opt: 0.25}        # each copy of the model has so much of a worker
 
 Whatever is wrong becomes one line that names the file, the workflow and the stage.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+import itertools
+from dataclasses import replace
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from fairway.configure.slices.parts import WHOLE, Slice, check_slices, slices_of
 from fairway.documents import A_NAME, A_SIZE, Bytes, Form, Name
 from fairway.errors import InputError
 from fairway.links import Links
+from fairway.options import nearest
 from fairway.place.fleet import Worker
 from fairway.place.problem_file import LinkFields
 from fairway.report.serving.record import Power
-from fairway.sim.scenario import Scenario
+from fairway.sim.scenario import DeviceSharing, Scenario
 from fairway.workflows.workflow_file import GRAPH, MODELS, GraphFields, ModelFields, StageFields
 
 _CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
 _MOST_WORKERS = 100_000
+
+Free: TypeAlias = Any
+"""A value of several forms, which is read after the rest."""
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -92,6 +100,8 @@ class ScenarioFile:
     links: LinkFields | None = None
     power: PowerFields | None = None
     eviction_copies: bool | None = None
+    slices: dict[Name, Free] | None = None
+    interference: dict[Name, dict[Name, Positive]] | None = None
 
     def scenario(self, name: str) -> Scenario:
         """The scenario that the file describes; refuses what does not fit together."""
@@ -106,10 +116,16 @@ class ScenarioFile:
             except InputError as error:
                 raise InputError(f"workflows.{called}.{error}") from None
         power = self.power
+        workers = tuple(worker for group in self.workers for worker in group.workers())
+        slices = self._slices(min(worker.memory_bytes for worker in workers))
+        if slices:
+            workers = tuple(replace(worker, slices=WHOLE) for worker in workers)
         scenario = Scenario(
             name=name,
             workflows=tuple(workflows),
-            workers=tuple(worker for group in self.workers for worker in group.workers()),
+            workers=workers,
+            slices=slices,
+            sharing=DeviceSharing(pairs=self._pairs()),
             links=Links() if self.links is None else self.links.links(),
             shares=tuple(fields.share or 1.0 for fields in self.workflows.values()),
             slo_seconds={
@@ -127,6 +143,24 @@ class ScenarioFile:
         )
         scenario.graphs(scenario.fleet())  # a stage that no worker can run is refused here
         return scenario
+
+    def _pairs(self) -> dict[tuple[str, str], float]:
+        """The factors by which models take longer beside others."""
+        known = self.models or {}
+        pairs = {(name, other): factor for name, beside in (self.interference or {}).items()
+                 for other, factor in beside.items()}  # fmt: skip
+        for name in itertools.chain.from_iterable(pairs):
+            if name not in known:
+                raise InputError(f"interference: no model '{name}'{nearest(name, known)}; models: {', '.join(known)}")
+        return pairs
+
+    def _slices(self, worker_memory_bytes: float) -> dict[str, Slice]:
+        try:
+            slices = slices_of((f"{name}={size}" for name, size in (self.slices or {}).items()), worker_memory_bytes)
+        except InputError as error:
+            raise InputError(f"slices: {error}") from None
+        check_slices(slices, {name: fields.bytes for name, fields in (self.models or {}).items()}, worker_memory_bytes)
+        return slices
 
 
 _FORM: Form[ScenarioFile] = Form(
@@ -156,6 +190,10 @@ _FORM: Form[ScenarioFile] = Form(
         "power": 'an object, as in {"idle_watts": 10, "busy_watts": 70, "copy_watts": 35}',
         "power.*": "a number >= 0 (watts)",
         "eviction_copies": "true or false",
+        "interference": "an object of factors by model and model, as in {detector: {reader: 1.05}}",
+        "interference.*": "an object of factors by model, as in {reader: 1.05}",
+        "interference.*.*": "a number > 0: how many times as long the first model takes beside the second",
+        "slices": "an object of parts of a worker by model, as in {detector: 0.25} or {detector: '0.25:200MB'}",
     },
     {
         "": ScenarioFile,

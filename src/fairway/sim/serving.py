@@ -53,6 +53,7 @@ from fairway.sim.collector import without_collector
 from fairway.sim.execution import Execution, real_work
 from fairway.sim.failures import Failure, Failures
 from fairway.sim.hardware import Hardware
+from fairway.sim.interference import Interference
 from fairway.sim.loop import LATE, NORMAL, URGENT
 from fairway.sim.observed import ObservedPlacer
 from fairway.sim.scenario import Scenario
@@ -183,6 +184,14 @@ class World:
             planned=chosen.configurator is not None, measures=options.measured_overhead,
             stops=preempts(chosen.configurator),
         )  # fmt: skip
+        if scenario.sharing.interferes and not preempts(
+            chosen.configurator
+        ):  # a batch that can be stopped has its worker to itself
+            if options.failures:
+                raise InputError(
+                    "failures: given, but runs that slow each other down cannot be cut short; leave out one"
+                )
+            self.execution.interference = Interference(self, scenario.sharing.cost)
         self._owner, self._simple = self.execution.owner, self.execution.simple
         self._engine_options = ServingEngineOptions(
             recovers=options.recovers,
@@ -364,6 +373,8 @@ class World:
                 run, flow, stage, seconds, queued, turn, found, mates, batch = command
                 if mates or batch or not self._simple:
                     end, seconds = self.execution.run(now, worker, command)
+                    if end == math.inf:  # its neighbours have a say in that
+                        continue
                 else:
                     request = self._owner[flow.request.key]
                     if self._work is not None:

@@ -24,7 +24,7 @@ from fairway.options import nearest
 from fairway.report.serving.record import ServingRecord
 from fairway.sim import arrivals as draw
 from fairway.sim.arrivals import Arrivals
-from fairway.sim.scenario import ColdStarts, Scenario
+from fairway.sim.scenario import ColdStarts, DeviceSharing, Scenario
 from fairway.sim.scenario_file import parse_scenario
 from fairway.sim.scenarios import SCENARIOS
 from fairway.sim.scenarios.esg_apps import APPS, LOADS, SLOS, esg_apps, esg_arrivals
@@ -129,6 +129,7 @@ class EsgApps:
     workers: int | None = None
     cold: ColdStarts | None = None
     most_containers: int | None = None
+    sharing: DeviceSharing = field(default_factory=DeviceSharing)
 
     def __post_init__(self) -> None:
         for option, given, known in (("load", self.load, LOADS), ("slo", self.slo, SLOS), ("apps", self.apps, APPS)):
@@ -163,6 +164,7 @@ class EsgApps:
             overhead_seconds=self.overhead_seconds,
             cold=self.cold,
             most_containers=self.most_containers,
+            sharing=self.sharing,
         )
         return scenario if self.workers is None else scenario.with_workers(self.workers)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairway.live.local.abandoned_groups import hold, remove_abandoned, undisturbed
-from fairway.live.local.containment import Containment, RunGroup
+from fairway.live.machine.containment import Containment, RunGroup
 
 
 @pytest.fixture

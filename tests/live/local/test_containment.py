@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from fairway.live.local.agent.keepers import keeper_of
-from fairway.live.local.containment import CAVEAT, Containment, RunGroup, _nested
 from fairway.live.local.identity import identify
+from fairway.live.machine.containment import CAVEAT, Containment, RunGroup, _nested
 from tests.live.training.machine import Machine, kill, until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc, as on Linux")

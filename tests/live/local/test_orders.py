@@ -14,8 +14,8 @@ from fairway.live.backend.answers import RefusedError
 from fairway.live.backend.commands import JobProgram
 from fairway.live.backend.logs import LOG_BYTES
 from fairway.live.backend.status import MachineSize
-from fairway.live.local.containment import Containment
 from fairway.live.local.run_files import RunOrder
+from fairway.live.machine.containment import Containment
 from tests.live.local.standing_machine import StandingMachine
 
 

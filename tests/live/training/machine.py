@@ -18,9 +18,9 @@ from fairway.live.backend.reports import BackendReport, RunEnded, RunReport
 from fairway.live.backend.status import BackendStatus, RunOutcome, RunStatus
 from fairway.live.local.agent.client import AgentClient, start_agent
 from fairway.live.local.agent.keepers import KeeperProcesses
-from fairway.live.local.containment import Containment
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles
+from fairway.live.machine.containment import Containment
 
 R = TypeVar("R", bound=RunReport)
 

@@ -17,9 +17,9 @@ from fairway.live.backend.status import BackendStatus
 from fairway.live.local.agent import client as agent_client
 from fairway.live.local.agent.client import AgentClient
 from fairway.live.local.agent.keepers import KeeperProcesses
-from fairway.live.local.containment import Containment
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles
+from fairway.live.machine.containment import Containment
 from fairway.live.training.controller import Controller
 from fairway.live.training.settings import ControllerSettings
 from fairway.store import Store, open_store

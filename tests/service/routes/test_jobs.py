@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -46,6 +47,22 @@ def test_a_job_in_yaml_may_use_brackets_without_quotes(client: httpx.Client) -> 
         assert (form["accelerators"], form["count"]) == ("[v100, k80]", 1)
     spec = client.get("/jobs/job-1").json()["spec"]
     assert spec == {"name": "resnet", "run": "sleep 1\n", "resources": {"accelerators": "[v100, k80]"}}
+
+
+def test_a_size_of_memory_is_stored_as_the_part_that_has_it(
+    own: Served, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = {"run": "sleep 1", "resources": {"accelerators": "v100:4GB"}}
+    refused = client.post("/jobs", json=job)
+    assert refused.status_code == 422
+    assert "resources.accelerators: 4 GB of 'v100' asked for, but how much memory it has is not known" in refused.text
+    devices = {place: replace(one, memory_bytes=16 * 10**9) for place, one in own.scheduler.devices().items()}
+    monkeypatch.setattr(own.scheduler, "devices", lambda: devices)
+    form = client.post("/jobs", json=job).raise_for_status().json()
+    assert (form["accelerators"], form["part"]) == ("v100:0.25", 0.25)
+    assert client.get(f"/jobs/{form['id']}").json()["spec"]["resources"] == {"accelerators": "v100:0.25"}
+    refused = client.post("/jobs", json={"run": "sleep 1", "resources": {"accelerators": "v100:17GB"}})
+    assert (refused.status_code, "which has 16 GB" in refused.text) == (422, True)
 
 
 def test_a_job_is_stored_in_one_form_whichever_way_it_was_written(client: httpx.Client) -> None:

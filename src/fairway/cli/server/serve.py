@@ -99,6 +99,17 @@ def serve(
             rich_help_panel=_WORKERS,
         ),
     ] = None,
+    slices: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--slice",
+            metavar="MODEL=PART[:MEMORY]",
+            help="Let each copy of this model have a part of a worker, as in [bold]detector=0.25[/bold] or "
+            "[bold]detector=0.25:200MB[/bold], in a process that is held to it; can be given more than once.",
+            show_default=False,
+            rich_help_panel=_WORKERS,
+        ),
+    ] = None,
     most_open: Annotated[
         int,
         typer.Option(min=1, metavar="N", help="Requests that a worker takes at a time.", rich_help_panel=_WORKERS),
@@ -225,6 +236,7 @@ def serve(
             plain_text=plain_text,
             no_token=no_token,
             pinned=tuple(dict.fromkeys(pin or ())),
+            slices=tuple(slices or ()),
             traces=traces,
             stage_limit=stage_limit,
             load_limit=load_limit,

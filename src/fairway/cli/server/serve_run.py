@@ -19,13 +19,14 @@ import typer
 
 from fairway.cli.given import size_given, span_given
 from fairway.cli.server.quick_profile import quick_profile
+from fairway.configure.slices.parts import Slice, slices_of
 from fairway.errors import InputError
 from fairway.live.backend.accelerators import found_accelerators
 from fairway.live.serving.application.thread_choice import ThreadChoice, choose_threads
 from fairway.live.serving.seams.backend import accelerators_under
 from fairway.live.serving.supervise.open_files import allow_many_files
 from fairway.live.serving.supervise.settings import ServingSettings
-from fairway.live.serving.supervise.supervisor import Supervisor, memory_directory
+from fairway.live.serving.supervise.supervisor import Supervisor, memory_directory, tallies
 from fairway.service.http.server import HttpServer, bound_socket, check_reach
 from fairway.service.http.sites import Sites
 from fairway.service.inference.app import create_inference_app
@@ -70,6 +71,7 @@ class ServeOptionsGiven:
     measures: bool = True
     backend: str = _LOCAL
     address: str | None = None
+    slices: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Refuse a backend that is none, and what is not for the one that was given."""
@@ -77,6 +79,8 @@ class ServeOptionsGiven:
             raise InputError(f"--backend: '{self.backend}' given, expected {_LOCAL} or {_RAY}")
         if self.address is not None and self.backend != _RAY:
             raise InputError(f"--address: {self.address} given without --backend {_RAY}, which it is for")
+        if self.slices and self.backend != _LOCAL:
+            raise InputError(f"--slice: {self.slices[0]} given, but slices are for this machine; leave out --backend")
 
     def settings(self, directory: Path, memory: Path) -> ServingSettings:
         """How to serve, with as many threads as were given; `chosen` says how many that should be with auto."""
@@ -108,6 +112,7 @@ class ServeOptionsGiven:
             stage_limit_seconds=None if self.stage_limit is None else span_given("--stage-limit", self.stage_limit),
             load_limit_seconds=None if self.load_limit is None else span_given("--load-limit", self.load_limit),
             log_bytes=size_given("--log-limit", self.log_limit),
+            slices=_slices(self.slices, memory_bytes),
         )
 
     def chosen(self, settings: ServingSettings) -> tuple[ServingSettings, ThreadChoice | None]:
@@ -225,10 +230,27 @@ def _ready(supervisor: Supervisor, address: str, token: str | None, choice: Thre
     if settings.backend == _RAY:
         kind = "one for each accelerator of the Ray cluster"
     typer.echo(f"workers: {settings.workers}{memory} ({kind}), scheduler {settings.scheduler}")
+    if settings.slices:
+        _said_of_slices(settings)
     if choice is not None:
         typer.echo(f"threads for each worker: {choice}")
     typer.echo(f"sockets, logs{'' if token is None else ' and the token'}: {settings.directory}")
     typer.echo("Ctrl-C stops it")
+
+
+def _slices(given: tuple[str, ...], memory_bytes: int | None) -> tuple[tuple[str, Slice], ...]:
+    try:
+        return tuple(slices_of(given, memory_bytes).items())
+    except InputError as error:
+        raise InputError(f"--slice: {error}") from None
+
+
+def _said_of_slices(settings: ServingSettings) -> None:
+    """Which slices there are, and what of them nothing holds."""
+    for name, own in settings.slices:
+        typer.echo(f"slice of {name}: {own}")
+    for caveat in dict.fromkeys(said for tally in tallies(settings).values() for said in tally["not_enforced"]):
+        typer.echo(f"not enforced: {caveat}")
 
 
 def _number(option: str, given: str) -> int:

@@ -272,6 +272,16 @@ def serving(
             rich_help_panel="For esg-apps",
         ),
     ] = None,
+    slices: Annotated[
+        str | None,
+        typer.Option(
+            metavar="any|mig|mps:PART",
+            help="What GPUs can be cut into: any number of slices otherwise; mig: instances that NVIDIA's tables "
+            "allow; mps: any, but tasks slow each other down, by this part where others have all of the rest.",
+            show_default=False,
+            rich_help_panel="For esg-apps",
+        ),
+    ] = None,
     processes: Processes = None,
     json_to: JsonTo = None,
     report: Report = None,
@@ -327,6 +337,7 @@ def serving(
         discard=discard,
         overhead=overhead,
         containers=containers,
+        slices=slices,
         container_limit=container_limit,
         eviction=eviction,
         nic_queues=nic_queues,

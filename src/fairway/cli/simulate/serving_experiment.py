@@ -26,7 +26,7 @@ _NOT_FOR_ESG_APPS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_FOR_ESG_APPS = ("load", "slo", "apps", "warmup", "duration", "overhead", "containers", "container_limit")
+_FOR_ESG_APPS = ("load", "slo", "apps", "warmup", "duration", "overhead", "containers", "container_limit", "slices")
 
 _OTHERWISE: Mapping[str, Any] = MappingProxyType(
     {"schedulers": ("compass",), "seeds": (0,), "arrivals": "poisson", "noise": 0.0, "discard": 0.1}
@@ -44,6 +44,7 @@ _OTHERWISE_IN_ESG_APPS: Mapping[str, Any] = MappingProxyType(
         "duration": "300s",
         "overhead": "1ms",
         "containers": "all",
+        "slices": "any",
     }
 )
 
@@ -78,6 +79,7 @@ class ServingExperiment:
     overhead: str | None = None
     containers: str | None = None
     container_limit: int | None = None
+    slices: str | None = None
     eviction: str | None = None
     nic_queues: bool = False
     fail: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fairway.cli.simulate.options import installed_version
 from fairway.cli.simulate.serving_checks import check_combination, notes_on, schedules_of
 from fairway.cli.simulate.serving_experiment import ServingExperiment
-from fairway.cli.simulate.serving_values import cold_starts_of, failure_of, seconds_of, staleness_of
+from fairway.cli.simulate.serving_values import cold_starts_of, failure_of, seconds_of, sharing_of, staleness_of
 from fairway.errors import InputError
 from fairway.sim.scenario import Scenario
 from fairway.sim.serving import ServingOptions
@@ -136,6 +136,7 @@ def _workload(experiment: ServingExperiment) -> ServingWorkload | EsgApps:
         workers=experiment.workers,
         cold=cold_starts_of(_text(experiment.containers), experiment.container_limit),
         most_containers=experiment.container_limit,
+        sharing=sharing_of(_text(experiment.slices)),
     )
     if _text(experiment.overhead).strip() == MEASURED:
         return apps

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
 from fairway import quantities
+from fairway.configure.slices.mig import A100_40GB
 from fairway.errors import InputError
 from fairway.options import nearest
 from fairway.sim.failures import Failure
-from fairway.sim.scenario import ColdStarts
+from fairway.sim.scenario import ColdStarts, DeviceSharing
 from fairway.sim.scenarios.esg_apps import KEEP_ALIVE_SECONDS
 
 ALL_WARM = "all"
@@ -76,3 +78,22 @@ def cold_starts_of(text: str, limit: int | None) -> ColdStarts | None:
             f"worker at the start, as in 2, with options {' and '.join(_FLAGS)}"
         )
     return ColdStarts(int(match[1]), "no-prewarm" not in flags, "held" in flags, KEEP_ALIVE_SECONDS)
+
+
+def sharing_of(text: str) -> DeviceSharing:
+    """Read `any`, `mig` or `mps:0.18`."""
+    kind, _, slowdown = (word.strip() for word in text.partition(":"))
+    if kind == "any" and not slowdown:
+        return DeviceSharing()
+    if kind == "mig" and not slowdown:
+        return DeviceSharing(A100_40GB)
+    try:
+        part = float(slowdown) if kind == "mps" else math.nan
+    except ValueError:
+        part = math.nan
+    if not 0 <= part < math.inf:
+        raise InputError(
+            f"--slices: '{text}' given, expected any, mig, or mps and by which part a task takes longer while others "
+            "have all of the rest of its GPU, as in mps:0.1"
+        )
+    return DeviceSharing(slowdown=part)

@@ -41,6 +41,14 @@ def application_on(
     return Application(workflow, found, slo_seconds, cold, key)
 
 
+def profiles_at(workflow: Workflow, accelerator: str, shares: Sequence[tuple[int, int]]) -> tuple[Profile, ...]:
+    """The times by batch size of stages that always hold the same share of a worker."""
+    return tuple(
+        Profile.of({Configuration(batch, *share): seconds for batch, seconds in stage.times_on(accelerator).items()})
+        for stage, share in zip(workflow.stages, shares, strict=True)
+    )
+
+
 def _profile(workflow: Workflow, stage: Stage, worker: Worker) -> Profile:
     times = stage.times_on(worker.accelerator)
     if not times:

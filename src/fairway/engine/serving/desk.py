@@ -31,6 +31,7 @@ from fairway.configure.fetches import Fetches
 from fairway.configure.fleet_plan import fleet_rules_of
 from fairway.configure.platform import Platform
 from fairway.configure.queues import Drop, Wait
+from fairway.configure.slices.places import Places
 from fairway.configure.turns import Turns, recheck_pass, ring_pass, slack_pass
 from fairway.engine.serving.batch_choice import BatchChoice, Chosen, Missing
 from fairway.engine.serving.fleet_planning import FleetPlanning
@@ -97,7 +98,8 @@ class Desk:
         configurator, platform = options.configurator, options.platform
         graphs = list(options.applications)
         fleet = graphs[0].fleet
-        self.capacity = Capacity.idle(len(fleet), platform.cpu, platform.gpu)
+        places = None if platform.mig is None else Places(platform.mig)
+        self.capacity = Capacity.idle(len(fleet), platform.cpu, platform.gpu, places)
         self.noise = NoiseEstimate(prior=platform.noise)
         self.open: dict[int, QueuedRequest] = {}
         self.batches: dict[int, Started] = {}
@@ -188,9 +190,9 @@ class Desk:
             if event.number < self._first_batch or event.number in self._lost_batches:
                 return  # the engine that planned it is gone, or its worker was, and other workers have its jobs
             raise engine.story_error(event.cause, f"{event.cause} has ended, but was never started or had ended before")
-        number, jobs, configuration, worker, seconds, _ = started
+        number, jobs, configuration, worker, seconds, _, place = started
         queue, now = self.queues.all[number], engine.now
-        self.capacity.give(worker, configuration.cpu, configuration.gpu)
+        self.capacity.give(worker, configuration.cpu, configuration.gpu, place)
         if self.warming is not None and queue.model >= 0:
             self.warming.give(queue.model, worker)
         failed = event.failed
@@ -359,7 +361,7 @@ class Desk:
         number = next(number for number, started in self.batches.items() if started.worker == worker)
         started = self.batches.pop(number)
         queue, (_, cpu, gpu) = self.queues.all[started.queue], started.configuration
-        self.capacity.give(worker, cpu, gpu)
+        self.capacity.give(worker, cpu, gpu, started.place)
         if self.warming is not None and queue.model >= 0:
             self.warming.give(queue.model, worker)
         self._lost_batches.add(number)
@@ -374,11 +376,11 @@ class Desk:
         if self._was_lost:
             count = together(islice(queue.jobs, skip, None), count)
         jobs = self.queues.take(number, count, skip)
-        self.capacity.take(worker, cpu, gpu)
+        place = self.capacity.take(worker, cpu, gpu)
         seconds = queue.seconds_of(count, cpu, gpu)
         key = self._next_batch
         self._next_batch += 1
-        self.batches[key] = made(Started, (number, jobs, configuration, worker, seconds, now + seconds))
+        self.batches[key] = made(Started, (number, jobs, configuration, worker, seconds, now + seconds, place))
         flows = tuple([job.request.flow for job in jobs])
         what = (key, engine.me, flows, queue.stage, configuration, seconds, choice.kind)
         engine.tell(worker, made(BatchArrived, what))

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from fairway.configure.slices.places import EMPTY, Places, State
 from fairway.place.batch import NOWHERE
 from fairway.place.fleet import OUTSIDE
 
@@ -135,9 +136,22 @@ def _capacity(desk: Desk) -> str | None:
             if cpu[worker] or gpu[worker]:
                 return f"worker {worker} is gone, but has batches"
             left = (0, 0)
+        elif capacity.places is not None:
+            left = (left[0], capacity.places.largest(_instances(desk, worker, capacity.places)))
         if free != left or min(free) < 0:
             return f"worker {worker} has {free} CPUs and slices free, but its batches leave {left}"
     return None
+
+
+def _instances(desk: Desk, worker: int, places: Places) -> State:
+    """What the instances of a worker's batches take of its GPU."""
+    state = EMPTY
+    for started in desk.batches.values():
+        size = started.configuration.gpu
+        if started.worker == worker and size:
+            assert started.place in places.starts(state, size), f"two instances in one place of worker {worker}"
+            state = places.with_instance(state, size, started.place)
+    return state
 
 
 def _warmth(desk: Desk) -> str | None:

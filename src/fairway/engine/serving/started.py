@@ -12,7 +12,10 @@ from fairway.engine.serving.stage_queues import Job
 
 
 class Started(NamedTuple):
-    """A batch that a worker has: the number of its queue, its jobs, and when it should have ended."""
+    """A batch that a worker has: the number of its queue, its jobs, and when it should have ended.
+
+    `place` is where its instance lies, where accelerators are cut by MIG.
+    """
 
     queue: int
     jobs: tuple[Job, ...]
@@ -20,6 +23,7 @@ class Started(NamedTuple):
     worker: int
     seconds: float
     until: float
+    place: int = 0
 
 
 def running_at(batches: Mapping[int, Started], workers: int, now: float) -> list[Running | None]:

@@ -79,15 +79,25 @@ class MpsDaemons:
             with suppress(MpsError):
                 self._ask(daemon, "quit")
 
+    def end(self, gpu: str) -> None:
+        """End the daemon of a GPU that another process has started, if there is one."""
+        daemon = _Daemon(self._pipes(gpu))
+        if daemon.pipes.is_dir():
+            with suppress(MpsError):
+                self._ask(daemon, "quit")
+
     def stop_all(self) -> None:
         """End all daemons."""
         for gpu in list(self._daemons):
             self.stop(gpu)
 
+    def _pipes(self, gpu: str) -> Path:
+        return self.directory / "mps" / gpu / "pipes"
+
     def _started(self, gpu: str) -> _Daemon:
         daemon = self._daemons.get(gpu)
         if daemon is None:
-            daemon = _Daemon(self.directory / "mps" / gpu / "pipes")
+            daemon = _Daemon(self._pipes(gpu))
             if (trouble := self._start(gpu, daemon)) is not None:
                 raise MpsError(f"GPU {gpu}: {trouble}")
             self._daemons[gpu] = daemon

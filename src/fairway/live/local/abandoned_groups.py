@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fairway.live.local.containment import NAME, RunGroup
+from fairway.live.machine.containment import NAME, RunGroup
 
 _PATIENCE_SECONDS, _LOOK_SECONDS = 1.0, 0.01
 

@@ -77,6 +77,8 @@ def described_rates(
 ) -> dict[str, float]:
     """Steps per second on each type of the cluster that will do; refuses a job that can never run there."""
     request = description.accelerators
+    if request.memory_bytes is not None:
+        raise InputError("resources.accelerators: memory given, which is for submitted jobs; give a part, as in 0.5")
     try:
         types = request.among(cluster.types)
     except InputError as error:

@@ -128,6 +128,8 @@ def create_inference_app(supervisor: Served, *, token: str | None = None) -> Fas
             "emulated": settings.emulated,
             "memory_bytes": settings.memory_bytes,
             "pinned": list(settings.pinned),
+            "slices": {name: {"part": own.part, "memory_bytes": own.memory_bytes} for name, own in settings.slices},
+            "not_enforced": list(dict.fromkeys(said for each in counted.values() for said in each["not_enforced"])),
             "restarts": _restarts(supervisor, counted),
             "workers": [
                 {"number": number, **_facts(counted.get(number), _FACTS)} for number in range(settings.workers)
@@ -148,7 +150,8 @@ def create_inference_app(supervisor: Served, *, token: str | None = None) -> Fas
     async def metrics() -> Response:
         """All counts in Prometheus' form."""
         counted = await asyncio.to_thread(tallies, settings)
-        text = exposition(application, counted, _labels(settings), _restarts(supervisor, counted))
+        parts = {name: own.part for name, own in settings.slices}
+        text = exposition(application, counted, _labels(settings), _restarts(supervisor, counted), parts)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return app

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -36,26 +37,35 @@ _SIZES = (1, 2, 4, 8, 16, 32, 64)
 
 
 def exposition(
-    application: Application, tallies: Mapping[int, Mapping[str, Any]], labels: Mapping[int, str], restarts: int
+    application: Application,
+    tallies: Mapping[int, Mapping[str, Any]],
+    labels: Mapping[int, str],
+    restarts: int,
+    parts: Mapping[str, float] = MappingProxyType({}),
 ) -> bytes:
     """All metrics as text: what each process that answers has counted since it was started.
 
-    `labels` has the name of each process.
+    `labels` has the name of each process, `parts` the slices of models as parts of a worker.
     """
     registry = CollectorRegistry()
     answered = {labels[number]: tally for number, tally in tallies.items()}
-    registry.register(_Collector(application, answered, list(labels.values()), restarts))
+    registry.register(_Collector(application, answered, list(labels.values()), restarts, parts))
     return generate_latest(registry)
 
 
 class _Collector:
     def __init__(
-        self, application: Application, tallies: Mapping[str, Mapping[str, Any]], workers: list[str], restarts: int
+        self,
+        application: Application,
+        tallies: Mapping[str, Mapping[str, Any]],
+        workers: list[str],
+        restarts: int,
+        parts: Mapping[str, float],
     ) -> None:
         self._workflows = list(application.workflows.values())
         self._models = list(application.models)
         self._tallies = tallies
-        self._workers, self._restarts = workers, restarts
+        self._workers, self._restarts, self._parts = workers, restarts, parts
 
     def collect(self) -> Iterable[Metric]:
         """Everything, at the moment of asking."""
@@ -78,6 +88,7 @@ class _Collector:
             yield gauge
         yield self._refusals()
         yield self._resident()
+        yield from self._slices()
         yield self._batches()
         yield from self._histograms()
 
@@ -98,6 +109,21 @@ class _Collector:
             for model in self._models:
                 resident.add_metric([worker, model], float(model in tally["resident"]))
         return resident
+
+    def _slices(self) -> Iterator[Metric]:
+        """How large slices are, and whether anything holds models to them; nothing where there are none."""
+        parts = GaugeMetricFamily(
+            "fairway_serving_slice_ratio", "The part of a worker that a model has.", labels=["model"]
+        )
+        held = GaugeMetricFamily(
+            "fairway_serving_slices_enforced", "Whether models are held to their slices.", labels=["worker"]
+        )
+        for model, part in self._parts.items():
+            parts.add_metric([model], part)
+        for worker, tally in self._tallies.items():
+            held.add_metric([worker], float(not tally["not_enforced"]))
+        if self._parts:
+            yield from (parts, held)
 
     def _batches(self) -> Metric:
         batches = HistogramMetricFamily(

@@ -17,7 +17,7 @@ from fairway.configure.profile import Profile, SyntheticFunction
 from fairway.links import Transfers
 from fairway.place.fleet import Worker
 from fairway.sim.arrivals import Arrivals, uniform_gaps
-from fairway.sim.scenario import ColdStarts, Scenario
+from fairway.sim.scenario import ColdStarts, DeviceSharing, Scenario
 from fairway.workflows import ANY, Model, Stage, Workflow
 
 WORKERS = 16
@@ -97,11 +97,15 @@ def esg_apps(
     overhead_seconds: float = 0.001,
     cold: ColdStarts | None = None,
     most_containers: int | None = None,
+    sharing: DeviceSharing | None = None,
 ) -> Scenario:
     """The scenario with one of its SLOs and sets of applications.
 
-    Without `cold`, all functions are warm everywhere. `most_containers` is for how many a worker has memory.
+    Without `cold`, all functions are warm everywhere. `most_containers` is for how many a worker has memory. Under MIG,
+    a task has one of the sizes that its instances come in.
     """
+    sharing = DeviceSharing() if sharing is None else sharing
+    space = ConfigurationSpace() if sharing.mig is None else ConfigurationSpace().mig_legal()
     workflows = [_workflow(key, needs_models=cold is not None) for key in APPS[apps]]
     names = [workflow.name for workflow in workflows]
     longest = [_longest_way(key, workflow) for key, workflow in zip(APPS[apps], workflows, strict=True)]
@@ -115,10 +119,11 @@ def esg_apps(
         Transfers(),
         slo_seconds={name: SLOS[slo] * seconds for name, seconds in zip(names, longest, strict=True)},
         prices=Prices(),
-        profiles={name: _profiles(key) for name, key in zip(names, APPS[apps], strict=True)},
+        profiles={name: _profiles(key, space) for name, key in zip(names, APPS[apps], strict=True)},
         overhead_seconds=overhead_seconds,
         keys=dict(zip(names, APPS[apps], strict=True)),
         cold=ColdStarts() if cold is None else cold,
+        sharing=sharing,
     )
 
 
@@ -127,8 +132,8 @@ def esg_arrivals(load: str, apps: str, end: float, seed: int) -> Arrivals:
     return uniform_gaps(*LOADS[load], end, len(APPS[apps]), seed)
 
 
-def _profiles(key: int) -> tuple[Profile, ...]:
-    space = ConfigurationSpace()
+def _profiles(key: int, space: ConfigurationSpace | None = None) -> tuple[Profile, ...]:
+    space = ConfigurationSpace() if space is None else space
     return tuple(_FUNCTIONS[function].times.profile(space) for function in _APPLICATIONS[key][1])
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairway import ConfigurationProblem, InputError, configure, load_application
+from fairway.configure.slices.parts import Slice
+from fairway.live.machine.containment import Containment
 from fairway.live.serving.application.configurations import configured
 from fairway.live.serving.application.measurements import MeasuredApplication, profile_text
 from fairway.live.serving.application.profiling import ProfileOptions, Profiler
@@ -118,3 +120,48 @@ def test_samples_come_from_a_file_a_function_or_the_workflow(tmp_path: Path) -> 
 def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError, match="expected different whole numbers of at least 1"):
         ProfileOptions(**options)  # type: ignore[arg-type]
+
+
+SLICED = "tests.live.serving.sliced:small"
+
+
+@pytest.mark.skipif(
+    "cpu" not in Containment.found(Path("/tmp/fairway-test-slices")).enforced, reason="CPU time cannot be bounded here"
+)
+def test_a_stage_is_measured_on_parts_of_a_worker_that_it_is_held_to(tmp_path: Path) -> None:
+    """It needs 20 ms of a CPU, so 80 ms of a quarter of one; how much more, a busy machine decides."""
+    profiler = Profiler(SLICED, ProfileOptions((1,), repeats=2, parts=(Slice(250), Slice(1000))))
+    assert profiler.total == 4
+    measured = profiler.measure({"small": [{"seconds": 0.02}]})
+    found = measured.stages["small"]["Small"].on_parts
+    assert found[250][1] >= 0.07
+    assert found[1000][1] >= 0.0199
+    path = tmp_path / "profile.yaml"
+    path.write_text(profile_text(measured.document(), "about"))
+    (stage,) = load_application(SLICED, profile=path).workflows["small"].workflow.stages
+    assert stage.seconds_on("cpu@0.25") == pytest.approx(found[250][1], rel=1e-3)
+    assert parse_scenario(path.read_text(), "profile").workflows[0].stages[0].seconds_on("cpu@0.25") > 0.07
+    assert configured(load_application(SLICED, profile=path).workflows["small"], 1.0).profiles[0].cpu.tolist() == [1]
+
+
+def test_pairs_of_models_are_measured_beside_each_other(tmp_path: Path) -> None:
+    profiler = Profiler(
+        "tests.live.serving.sliced:TWO", ProfileOptions((1,), repeats=1, parts=(Slice(400),), pairs=True)
+    )
+    told: list[tuple[int, int]] = []
+    profiler.progress = lambda done, total, _: told.append((done, total))
+    measured = profiler.measure({name: [{"seconds": 0.005}] for name in ("small", "large")})
+    assert told[-1] == (profiler.total, profiler.total)
+    assert {name: set(beside) for name, beside in measured.pairs.items()} == {"small": {"large"}, "large": {"small"}}
+    assert all(factor > 0.2 for beside in measured.pairs.values() for factor in beside.values())
+    scenario = parse_scenario(profile_text(measured.document(), "about"), "profile")
+    assert scenario.sharing.pairs["small", "large"] == pytest.approx(measured.pairs["small"]["large"], rel=1e-3)
+    with pytest.raises(InputError, match="--pairs: given without a part"):
+        ProfileOptions(pairs=True)
+
+
+def test_where_nothing_holds_a_stage_to_its_part_it_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Containment, "found", lambda _: Containment(enforced=frozenset({"memory"})))
+    profiler = Profiler(SLICED, ProfileOptions((1,), repeats=1, parts=(Slice(500),)))
+    with pytest.raises(InputError, match="--slices: no control group can be bounded here"):
+        profiler.measure({"small": [{"seconds": 0.001}]})

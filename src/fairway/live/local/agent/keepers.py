@@ -17,9 +17,9 @@ from typing import Protocol
 from fairway.live.backend.channel import LeaseState
 from fairway.live.local.agent.nurseries import Forked, Nursery
 from fairway.live.local.container import remove_containers
-from fairway.live.local.containment import Containment, group_at
 from fairway.live.local.identity import ProcessIdentity, kill_remains, process_row, send_signal
 from fairway.live.local.run_files import RunFiles
+from fairway.live.machine.containment import Containment, group_at
 
 
 class Spawned(Protocol):

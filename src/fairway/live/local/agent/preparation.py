@@ -22,11 +22,11 @@ from fairway.live.backend.environment import common_environment, rank_environmen
 from fairway.live.backend.status import RunState
 from fairway.live.local.agent.state import RunRecord
 from fairway.live.local.container import Container, devices_of
-from fairway.live.local.containment import Containment
 from fairway.live.local.gpu_parts import GpuParts
 from fairway.live.local.job_user import JobUser
 from fairway.live.local.log_files import log_path
 from fairway.live.local.run_files import RunFiles, RunOrder
+from fairway.live.machine.containment import Containment
 
 _LOOPBACK = "127.0.0.1"
 

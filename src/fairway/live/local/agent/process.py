@@ -56,9 +56,9 @@ from fairway.live.local.agent.messages import (
 )
 from fairway.live.local.agent.nurseries import Nursery
 from fairway.live.local.agent.run_table import RunTable
-from fairway.live.local.containment import Containment
 from fairway.live.local.identity import ProcessIdentity, identify, open_process
-from fairway.live.local.machine_size import machine_size
+from fairway.live.machine.containment import Containment
+from fairway.live.machine.machine_size import machine_size
 from fairway.wall_clock import MachineClock
 
 _TICK_SECONDS = 0.05

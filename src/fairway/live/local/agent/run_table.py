@@ -39,11 +39,11 @@ from fairway.live.local.agent.nurseries import Forked
 from fairway.live.local.agent.preparation import RunPreparation
 from fairway.live.local.agent.run_watch import RunWatch
 from fairway.live.local.agent.state import AgentState, RunRecord
-from fairway.live.local.containment import Containment
 from fairway.live.local.gpu_parts import GpuParts
 from fairway.live.local.identity import boot
 from fairway.live.local.outcomes import outcome_of
 from fairway.live.local.run_files import RunFiles
+from fairway.live.machine.containment import Containment
 from fairway.live.untrusted_file import UntrustedFileError
 from fairway.wall_clock import MachineClock
 

@@ -30,12 +30,12 @@ from fairway.live.backend.channel import STOPPED
 from fairway.live.bounded_log import open_log, trim_log
 from fairway.live.local.agent.agreement_server import AgreementServer
 from fairway.live.local.container import Container, remove_containers
-from fairway.live.local.containment import group_at, most_processes
 from fairway.live.local.identity import any_process, identify, process_table
 from fairway.live.local.job_user import JobUser
 from fairway.live.local.keeper.checkpoint_sender import CheckpointSender, bring_command
 from fairway.live.local.keeper.stopping import Stopping
 from fairway.live.local.run_files import RunExit, RunFiles, RunOrder
+from fairway.live.machine.containment import group_at, most_processes
 from fairway.live.untrusted_file import UntrustedFileError, open_regular
 
 T = TypeVar("T")

@@ -7,6 +7,7 @@ import re
 from fairway.configure.application import Application as ConfiguredApplication
 from fairway.configure.configuration import Configuration
 from fairway.configure.profile import Profile
+from fairway.configure.slices.parts import whole_only
 from fairway.errors import InputError
 from fairway.live.serving.application.definition import ServedWorkflow
 from fairway.workflows import ANY, Stage
@@ -15,9 +16,9 @@ _THREADS = re.compile(r"cpu(?:-(\d+))?")
 
 
 def profile_of(stage: Stage) -> Profile:
-    """The times of a stage: a thread is a CPU, and there are no GPU slices."""
+    """The times of a stage on whole workers: a thread is a CPU, and there are no GPU slices."""
     rows = {}
-    for accelerator, times in stage.seconds.items():
+    for accelerator, times in whole_only(stage.seconds).items():
         match = _THREADS.fullmatch("cpu" if accelerator == ANY else accelerator)
         if match is None:
             raise InputError(f"stage '{stage.name}': a time on '{accelerator}' given, expected one on 'cpu' or 'cpu-2'")

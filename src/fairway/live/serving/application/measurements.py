@@ -7,11 +7,12 @@ and sizes. Numbers of threads are accelerator types: `cpu` is a worker whose sta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
 
+from fairway.configure.slices.parts import Slice, accelerator_on
 from fairway.live.serving.application.definition import Application, accelerator_of
 from fairway.live.serving.application.links import LOCAL_LINKS
 
@@ -34,20 +35,28 @@ class MeasuredModel:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredStage:
-    """Seconds by threads and batch size, and the bytes of an output."""
+    """Seconds by threads and batch size, and the bytes of an output.
+
+    `on_parts` are seconds by batch size on parts of a worker, by thousandths of it.
+    """
 
     seconds: Mapping[int, Mapping[int, float]]
     output_bytes: int
+    on_parts: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredApplication:
-    """Everything that was measured: models by name, stages by workflow and name."""
+    """Everything that was measured: models by name, stages by workflow and name.
+
+    `pairs` has, by model, the factor by which its stages take longer beside each other model, in slices of one worker.
+    """
 
     application: Application
     models: Mapping[str, MeasuredModel]
     stages: Mapping[str, Mapping[str, MeasuredStage]]
     input_bytes: Mapping[str, int]
+    pairs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def document(self, *, workers: int = 1, memory_bytes: int | None = None) -> dict[str, Any]:
         """The profile as a scenario; without a memory size, each worker has room for all models."""
@@ -61,7 +70,7 @@ class MeasuredApplication:
             "per_host": workers,
         }
         links = LOCAL_LINKS
-        return {
+        document = {
             "models": {
                 name: {"bytes": model.bytes, "load_seconds": _rounded(model.load_seconds)}
                 for name, model in self.models.items()
@@ -76,6 +85,12 @@ class MeasuredApplication:
                 "copy_latency": links.copy_latency,
             },
         }
+        if self.pairs:
+            document["interference"] = {
+                name: {other: _rounded(factor) for other, factor in beside.items()}
+                for name, beside in self.pairs.items()
+            }
+        return document
 
     def _workflow(self, name: str) -> dict[str, Any]:
         served = self.application.workflows[name]
@@ -85,9 +100,11 @@ class MeasuredApplication:
             fields: dict[str, Any] = {"name": stage.name}
             if stage.models:
                 fields["model"] = stage.models[0]
+            first = accelerator_of(next(iter(measured.seconds)))
+            ways = {accelerator_of(threads): times for threads, times in measured.seconds.items()}
+            ways |= {accelerator_on(first, Slice(part)): times for part, times in measured.on_parts.items()}
             fields["seconds"] = {
-                accelerator_of(threads): {batch: _rounded(seconds) for batch, seconds in times.items()}
-                for threads, times in measured.seconds.items()
+                name: {batch: _rounded(seconds) for batch, seconds in times.items()} for name, times in ways.items()
             }
             if served.takes_input(number):
                 before = served.workflow.predecessors[number]

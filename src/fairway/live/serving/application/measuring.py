@@ -10,6 +10,7 @@ threads) is not counted: the model is loaded once, let go, and then measured.
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import statistics
 import sys
@@ -21,9 +22,11 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from fairway.live.machine.containment import group_at
 from fairway.live.serving.application.definition import Application, ServedWorkflow, load_application
 from fairway.live.serving.runtime.background_thread import INLINE_SECONDS, BackgroundThread
 from fairway.live.serving.runtime.process_memory import forget_peak, give_back, peak_bytes, resident_bytes
+from fairway.live.serving.supervise.parent_process import end_with_parent
 from fairway.workflows import Arguments
 
 _LOADS = 3
@@ -32,6 +35,9 @@ _LOADS = 3
 _MOST_RUNS, _ENOUGH_SECONDS = 10, 0.02
 """A short stage is run up to so often, or until it has run for so long, for each batch that it is measured with."""
 
+_BUSY_SECONDS = 0.5
+"""A stage is run for so long at least to measure it in a slice."""
+
 _REST_SECONDS = 0.01
 """How long a stage rests before each run. In service other stages run in between, or none, and caches cool down: one of
 half a millisecond takes twice as long then as when it is run over and over."""
@@ -39,7 +45,11 @@ half a millisecond takes twice as long then as when it is run over and over."""
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a process is to do: collect the arguments of all stages (`stage` is None), or measure one stage."""
+    """What a process is to do: collect the arguments of all stages (`stage` is None), or measure one stage.
+
+    With `groups`, it is measured in a slice: in control groups that hold it to a part of its CPUs. One that `loops`
+    keeps its slice busy until its process is ended; its answer comes when it has begun.
+    """
 
     target: str
     workflow: str
@@ -49,6 +59,8 @@ class Task:
     threads: int = 1
     batches: tuple[int, ...] = (1,)
     repeats: int = 5
+    groups: tuple[str, ...] = ()
+    loops: bool = False
 
     def save(self, path: Path) -> None:
         """Write it down for the process."""
@@ -58,15 +70,16 @@ class Task:
 def main(path: str) -> None:
     """Do what the task in this file says; the answer is a file with JSON."""
     content = json.loads(Path(path).read_text(encoding="utf-8"))
-    task = Task(**{**content, "batches": tuple(content["batches"])})
+    task = Task(**{**content, "batches": tuple(content["batches"]), "groups": tuple(content["groups"])})
     try:
         application = load_application(task.target, threads=task.threads, memory_needed=False)
         served = application.workflows[task.workflow]
-        answer = (
-            _collect(task, application, served)
-            if task.stage is None
-            else _measure(task, application, served, task.stage)
-        )
+        if task.stage is None:
+            answer = _collect(task, application, served)
+        elif task.groups:
+            answer = _measure_in_slice(task, application, served, task.stage)
+        else:
+            answer = _measure(task, application, served, task.stage)
     except Exception as error:  # whatever the author's code raises is the answer, and not printed
         answer = {"error": f"{type(error).__name__}: {error}"}
     Path(task.answer).write_text(json.dumps(answer), encoding="utf-8")
@@ -139,6 +152,36 @@ def _measure(task: Task, application: Application, served: ServedWorkflow, stage
         "working_bytes": working,
         "left_bytes": max(0, resident_bytes() - before),
     }
+
+
+def _measure_in_slice(task: Task, application: Application, served: ServedWorkflow, stage: int) -> dict[str, Any]:
+    """How long a stage takes by batch size in a slice that is always busy: in a rest, it would catch up."""
+    file = Path(task.arguments)
+    samples = pickle.loads(file.with_name(f"{file.stem}-{stage}.pickle").read_bytes())
+    name = served.model_of(stage)
+    model = None if name is None else application.models[name].loader()
+    batches = [1] if served.is_streaming(stage) else sorted(task.batches)
+    _run(served, stage, model, _batch(samples, 0, batches[-1]))
+    group_at(task.groups).enter()
+    if task.loops:
+        end_with_parent(os.getppid())
+        Path(task.answer).write_text("{}", encoding="utf-8")
+        while True:
+            _run(served, stage, model, _batch(samples, 0, batches[0]))
+    return {"seconds": {size: _busy_seconds(served, stage, model, samples, size, task.repeats) for size in batches}}
+
+
+def _busy_seconds(
+    served: ServedWorkflow, stage: int, model: object, samples: Sequence[Arguments], size: int, repeats: int
+) -> float:
+    """The mean over runs that follow each other at once."""
+    least = max(repeats, -(-len(samples) // size))
+    _run(served, stage, model, _batch(samples, 0, size))  # what was left of the quota, this one has used up
+    runs, started = 0, time.perf_counter()
+    while runs < least or time.perf_counter() - started < _BUSY_SECONDS:
+        _run(served, stage, model, _batch(samples, (runs * size) % len(samples), size))
+        runs += 1
+    return (time.perf_counter() - started) / runs
 
 
 def _times(

@@ -47,6 +47,8 @@ class ProfileFile:
     links: Free = None
     power: Free = None
     eviction_copies: Free = None
+    slices: Free = None
+    interference: Free = None
 
 
 _FORM: Form[ProfileFile] = Form(

@@ -21,10 +21,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from fairway.configure.slices.parts import WHOLE, Slice
 from fairway.errors import InputError
 from fairway.live.serving.application.definition import Application, load_application
 from fairway.live.serving.application.measurements import MeasuredApplication, MeasuredModel, MeasuredStage
 from fairway.live.serving.application.measuring import Task
+from fairway.live.serving.application.slice_profiling import OnParts, SliceProfiler
 from fairway.live.serving.supervise.environment import stage_environment
 
 Progress = Callable[[int, int, str], None]
@@ -36,14 +38,20 @@ class ProfileOptions:
     """What to measure: batch sizes, numbers of threads, and how often each input is repeated.
 
     `at_once` stages of one thread are measured at a time, fewer of more threads: as many as workers would run here.
+    Beside that, every stage is measured on these `parts` of a worker of the first number of threads, and with `pairs`
+    a stage of each model on the first part, beside one of each other model on the rest.
     """
 
     batches: tuple[int, ...] = (1, 2, 4, 8)
     threads: tuple[int, ...] = (1,)
     repeats: int = 5
     at_once: int = 1
+    parts: tuple[Slice, ...] = ()
+    pairs: bool = False
 
     def __post_init__(self) -> None:
+        if self.pairs and not (self.parts and self.parts[0].thousandths < WHOLE):
+            raise InputError("--pairs: given without a part of a worker that leaves some for another; add --slices 0.5")
         for name, values in (("batches", self.batches), ("threads", self.threads), ("repeats", (self.repeats,))):
             if not values or any(value < 1 for value in values) or len(set(values)) < len(values):
                 given = ",".join(map(str, values)) or "nothing"
@@ -81,6 +89,7 @@ class Profiler:
                     for stage in range(len(served.workflow)) for threads in self.options.threads
                 ]  # fmt: skip
             answers = dict(zip(tasks, self._answers(tasks), strict=True))
+            on_parts, pairs = self._in_slices([task for task in tasks if task.threads == self.options.threads[0]])
         seconds: dict[tuple[str, int], dict[int, dict[int, float]]] = {}
         models: dict[str, list[MeasuredModel]] = {}
         for task, answer in answers.items():
@@ -91,20 +100,43 @@ class Profiler:
                 models.setdefault(model, []).append(MeasuredModel(**answer))
         stages = {
             name: {
-                stage.name: MeasuredStage(seconds[name, number], sizes[name][number])
+                stage.name: MeasuredStage(seconds[name, number], sizes[name][number], on_parts.get((name, number), {}))
                 for number, stage in enumerate(served.workflow.stages)
             }
             for name, served in self.application.workflows.items()
         }
         needed = {name: _together(each) for name, each in models.items()}
-        return MeasuredApplication(self.application, needed, stages, input_bytes)
+        return MeasuredApplication(self.application, needed, stages, input_bytes, pairs)
 
     @property
     def total(self) -> int:
         """How many measurements there are."""
-        return sum(
-            1 + len(served.workflow) * len(self.options.threads) for served in self.application.workflows.values()
-        )
+        options, models = self.options, len(self._first_stages())
+        ways = len(options.threads) + len(options.parts)
+        alone = sum(1 + len(served.workflow) * ways for served in self.application.workflows.values())
+        return alone + (2 * models * (models - 1) if options.pairs else 0)
+
+    def _first_stages(self) -> dict[str, tuple[str, int]]:
+        """By model, a workflow and a stage that runs it."""
+        found: dict[str, tuple[str, int]] = {}
+        for name, served in self.application.workflows.items():
+            for number, stage in enumerate(served.workflow.stages):
+                for model in stage.models[:1]:
+                    found.setdefault(model, (name, number))
+        return found
+
+    def _in_slices(self, tasks: Sequence[Task]) -> tuple[OnParts, dict[str, dict[str, float]]]:
+        """The times of stages on parts of a worker and, if that is asked for, what models cost each other."""
+        options = self.options
+        if not options.parts:
+            return {}, {}
+        of = {(task.workflow, task.stage): task for task in tasks}
+        with SliceProfiler(self._measured, self._started) as slices:
+            on_parts = slices.on_parts(tasks, options.parts)
+            if not options.pairs:
+                return on_parts, {}
+            firsts = {model: of[place] for model, place in self._first_stages().items()}
+            return on_parts, slices.pairs(firsts, options.parts[0])
 
     def _answers(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
         """Have processes do the tasks, as many at a time as their threads leave room for."""
@@ -119,39 +151,48 @@ class Profiler:
                     raise
         return [answers[task] for task in tasks]
 
-    def _measured(self, task: Task) -> dict[str, Any]:
+    def _measured(self, task: Task, where: str = "") -> dict[str, Any]:
         assert task.stage is not None
         stage = self.application.workflows[task.workflow].workflow.stages[task.stage]
         many = f" with {task.threads} threads" if len(self.options.threads) > 1 else ""
-        return self._answer(task, f"{task.workflow}: {stage.name}{many}")
+        return self._answer(task, f"{task.workflow}: {stage.name}{where or many}")
 
     def _answer(self, task: Task, what: str) -> dict[str, Any]:
         """Have a process do the task."""
         self._tell(what, 0)
-        path = Path(task.answer).with_suffix(".task")
-        task.save(path)
         Path(task.answer).unlink(missing_ok=True)
-        command = [sys.executable, "-m", "fairway.live.serving.application.measuring", str(path)]
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env={
-                **os.environ,
-                **stage_environment(task.threads),
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            },
-            check=False,
-        )
+        process = self._started(task)
+        try:
+            _, said = process.communicate()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
         if not Path(task.answer).exists():
-            last = (done.stderr.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
-            raise InputError(f"{what}: the process that measures ended with status {done.returncode}: {last}")
+            last = (said.decode(errors="replace").strip().splitlines() or ["it said nothing"])[-1]
+            raise InputError(f"{what}: the process that measures ended with status {process.returncode}: {last}")
         answer: dict[str, Any] = json.loads(Path(task.answer).read_text(encoding="utf-8"))
         if "error" in answer:
             raise InputError(f"{what}: {answer['error']}; it must run before it can be measured")
         self._tell(what, 1)
         return answer
+
+    @staticmethod
+    def _started(task: Task) -> subprocess.Popen[bytes]:
+        """A process that does a task."""
+        path = Path(task.answer).with_suffix(".task")
+        task.save(path)
+        return subprocess.Popen(
+            [sys.executable, "-m", "fairway.live.serving.application.measuring", str(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL if task.loops else subprocess.PIPE,
+            env={
+                **os.environ,
+                **stage_environment(task.threads),
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
+        )
 
     def _tell(self, what: str, more: int) -> None:
         with self._telling:

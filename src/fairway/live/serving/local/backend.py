@@ -11,6 +11,7 @@ from fairway.live.serving.local.serving_directory import ServingDirectory
 from fairway.live.serving.local.shared_file import make_file, mapped
 from fairway.live.serving.local.shared_memory import SharedMemoryValues, clear_after_clients
 from fairway.live.serving.local.shared_table import SharedTable
+from fairway.live.serving.local.slices import LocalSlices, clear_slices
 from fairway.live.serving.local.unix_socket import connect
 from fairway.live.serving.local.unix_transport import UnixTransport
 from fairway.live.serving.local.worker_pool import ProcessPool
@@ -85,6 +86,10 @@ class LocalBackend:
         """A file in the directory in memory."""
         return RunRecord(mapped(self._running, self._running_bytes))
 
+    def slices(self, number: int) -> LocalSlices:
+        """Processes in control groups."""
+        return LocalSlices(self._settings, number)
+
     def check(self) -> None:
         """Refuse a directory that cannot be served from."""
         self._directory.check()
@@ -96,6 +101,8 @@ class LocalBackend:
 
     def release(self) -> None:
         """Give the directories up."""
+        if self._settings.slices:
+            clear_slices(self._settings.directory, self._settings.devices)
         self._directory.release()
 
     def run_beside(self, program: Sequence[str], files: Mapping[str, bytes]) -> list[str]:  # noqa: ARG002

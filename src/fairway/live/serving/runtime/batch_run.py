@@ -9,16 +9,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from fairway.live.serving.application.definition import ServedWorkflow
 from fairway.live.serving.runtime.explanation import explained, kind_of
-from fairway.workflows import Arguments
+from fairway.workflows import Arguments, Workflow
 
 _LOG = logging.getLogger(__name__)
 
 Begin = Callable[[Sequence[int]], None]
 """Is called with the positions of the members that are about to run."""
+
+
+class Runner(Protocol):
+    """Runs the stages of a workflow: in this process (`ServedWorkflow`), or in that of a model's copy (`InSlice`)."""
+
+    @property
+    def workflow(self) -> Workflow:
+        """Its graph."""
+        ...
+
+    def run(self, stage: int, model: object | None, batch: Sequence[Arguments]) -> list[Any]:
+        """A result for each; raises what the stage raises."""
+        ...
 
 
 class Outcome(NamedTuple):
@@ -29,7 +41,7 @@ class Outcome(NamedTuple):
 
 
 def run_batch(
-    workflow: ServedWorkflow,
+    workflow: Runner,
     stage: int,
     model: object | None,
     members: Sequence[Callable[[], Arguments]],
@@ -66,7 +78,7 @@ def run_batch(
 class _Run:
     """One run of a stage, for requests by their position."""
 
-    def __init__(self, workflow: ServedWorkflow, stage: int, model: object | None, begin: Begin) -> None:
+    def __init__(self, workflow: Runner, stage: int, model: object | None, begin: Begin) -> None:
         self._workflow, self._stage, self._model, self._begin = workflow, stage, model, begin
         self._name = workflow.workflow.stages[stage].name
 

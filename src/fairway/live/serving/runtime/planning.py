@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from fairway.configure.configuration import Prices
 from fairway.configure.fleet_plan import preempts
 from fairway.configure.platform import Platform
-from fairway.engine.serving.applications import application_on
+from fairway.engine.serving.applications import application_on, profiles_at
 from fairway.engine.serving.batch_rule import GraphBatches, graph_batches
 from fairway.engine.serving.desk import DeskOptions
+from fairway.engine.serving.forwarding import Shares
 from fairway.engine.serving.schedule import Schedule
 from fairway.engine.serving.stage_planning import planned_graphs
 from fairway.errors import InputError
@@ -34,11 +36,12 @@ def desk_options(
     took: Callable[[float], None] = lambda _: None,
     *,
     plans: bool = False,
+    shares: Shares = MappingProxyType({}),
 ) -> DeskOptions | None:
     """What an engine has to know of configurations, None if none are chosen; refuses workflows without an SLO.
 
-    `took` gets the seconds of each decision; the process that `plans` decides once beforehand, so that all of its code
-    is there.
+    Where stages have `shares` of workers, batches have those. `took` gets the seconds of each decision; the process
+    that `plans` decides once beforehand, so that all of its code is there.
     """
     if schedule.configurator is None:
         return None
@@ -51,7 +54,14 @@ def desk_options(
     return DeskOptions(
         TimedConfigurator(schedule.configurator, lambda seconds, *_: took(seconds), warms_up=plans),
         {
-            graph: application_on(fleet.workers, LOCAL_LINKS, _as_it_runs(served), slo_of(served), key=number)
+            graph: application_on(
+                fleet.workers,
+                LOCAL_LINKS,
+                _as_it_runs(served),
+                slo_of(served),
+                key=number,
+                profiles=profiles_at(_as_it_runs(served), worker.accelerator, shares[graph]) if shares else None,
+            )
             for number, (graph, served) in enumerate(workflows.items())
         },
         Platform(Prices(0.0, 1.0), LOCAL_LINKS, 0.0, worker.cpus, worker.slices),

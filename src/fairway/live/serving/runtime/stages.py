@@ -14,8 +14,9 @@ from typing import Any
 from fairway.engine.serving.messages import Run, TaskDone
 from fairway.live.serving.application.definition import ServedWorkflow
 from fairway.live.serving.runtime.background_thread import INLINE_SECONDS
-from fairway.live.serving.runtime.batch_run import Begin, Outcome, run_batch
+from fairway.live.serving.runtime.batch_run import Begin, Outcome, Runner, run_batch
 from fairway.live.serving.runtime.explanation import explained
+from fairway.live.serving.runtime.in_slices import Copy, InSlice, Slices
 from fairway.live.serving.runtime.limits import Limits
 from fairway.live.serving.runtime.models import Models
 from fairway.live.serving.runtime.request_values import RequestValues, Value
@@ -42,14 +43,15 @@ class _Stage:
     """What is looked up of a stage at every run, how often in a row it has taken long, and how long at most."""
 
     __slots__ = (
-        "before", "in_reply", "long_runs", "longest", "model", "name", "number", "streams", "takes_input", "workflow",
-        "workflow_number",
+        "before", "in_reply", "is_sliced", "long_runs", "longest", "model", "name", "number", "streams", "takes_input",
+        "workflow", "workflow_number",
     )  # fmt: skip
 
-    def __init__(self, workflow_number: int, workflow: ServedWorkflow, number: int) -> None:
+    def __init__(self, workflow_number: int, workflow: ServedWorkflow, number: int, slices: Slices | None) -> None:
         self.workflow_number, self.workflow, self.number = workflow_number, workflow, number
         self.name = workflow.workflow.stages[number].name
         self.model = workflow.model_of(number)
+        self.is_sliced = slices is not None and self.model in slices
         self.before = workflow.workflow.predecessors[number]
         self.takes_input = workflow.takes_input(number)
         self.streams = workflow.is_streaming(number)
@@ -86,6 +88,7 @@ class StageRunner:
         is_suspect: Callable[[bytes], bool],
         may_hang: Callable[[bytes], bool],
         takes_until: Callable[[float], None],
+        slices: Slices | None = None,
     ) -> None:
         self._values, self._models, self._tally, self._spans = values, models, tally, spans
         self._background, self._now = background, now
@@ -93,7 +96,7 @@ class StageRunner:
         self._lane, self._limits, self._is_suspect = lane, limits, is_suspect
         self._may_hang, self._takes_until = may_hang, takes_until
         self._by_graph = {
-            graph: [_Stage(number, workflow, stage) for stage in range(len(graph))]
+            graph: [_Stage(number, workflow, stage, slices) for stage in range(len(graph))]
             for number, (graph, workflow) in enumerate(workflows.items())
         }
 
@@ -105,14 +108,16 @@ class StageRunner:
         self._tally.ran(stage.workflow_number, stage.number, run.found, now - run.queued, len(requests))
         for mate in mates:
             self._tally.waited(stage.workflow_number, stage.number, now - mate.queued)
+        copy: Copy | None = None
         try:
-            work = self._prepared(run, stage, requests, now)
+            copy = self._models.take(stage.model) if stage.is_sliced and stage.model is not None else None
+            work = self._prepared(run, stage, requests, now, copy)
         except Exception as error:  # the models and inputs should be here: if not, the worker outlives that too
             outcomes = [Outcome(problem=explained(f"stage '{stage.name}'", error))] * len(requests)
-            self._ended(run, stage, requests, now, outcomes)
+            self._ended(run, stage, requests, now, outcomes, copy)
             return
         # Pieces have to go out as they come, so they are made in the background, too.
-        if run.seconds < INLINE_SECONDS and stage.long_runs < _LONG_RUNS and not stage.streams:
+        if copy is None and run.seconds < INLINE_SECONDS and stage.long_runs < _LONG_RUNS and not stage.streams:
             self._ended(run, stage, requests, now, work())
             return
 
@@ -120,19 +125,29 @@ class StageRunner:
             if outcomes is None:
                 assert problem is not None
                 outcomes = [Outcome(problem=explained(f"stage '{stage.name}'", problem))] * len(requests)
-            self._ended(run, stage, requests, now, outcomes)
+            self._ended(run, stage, requests, now, outcomes, copy)
 
-        self._background.run(work, ended, run.seconds)
+        (self._background if copy is None else copy.background).run(work, ended, run.seconds)
 
-    def _prepared(self, run: Run, stage: _Stage, requests: list[Request], now: float) -> Callable[[], list[Outcome]]:
+    def _prepared(
+        self, run: Run, stage: _Stage, requests: list[Request], now: float, copy: Copy | None
+    ) -> Callable[[], list[Outcome]]:
         """A function that runs a stage; any thread may call it."""
-        model, known_marks = self._models.of(stage.model), self._values.marks
+        model = self._models.of(stage.model) if copy is None else None
+        known_marks = self._values.marks
         members = [self._arguments(stage, request.key) for request in requests]
         marks = [known_marks.get(request.key, NO_MARK) for request in requests]
         # If several clients wait, it may take as long as the last of them does.
         latest = max([request.deadline for request in requests]) if run.mates else requests[0].deadline
         is_known = run.seconds != UNMEASURED_SECONDS
         seconds = self._limits.of_stage(run.seconds, is_known=is_known, left=latest - now)
+        if copy is not None:  # what it dies of, or hangs in, is its own: the worker's supervisor need not know
+            runner = InSlice(stage.workflow, copy.model, seconds)
+            if stage.streams:
+                return partial(
+                    self._streamed, stage, runner, model, members[0], requests[0], _nothing, seconds, copy.background
+                )
+            return partial(run_batch, runner, stage.number, model, members)
         overdue = self._limits.overdue_after(run.seconds, is_known=is_known, longest=stage.longest)
         if any(map(self._may_hang, marks)):
             self._takes_until(now + min(2.0 * overdue, seconds))
@@ -143,7 +158,9 @@ class StageRunner:
             self._lane.begin(stage.workflow_number, stage.number, now, now + seconds, among, run.run, now + overdue)
 
         if stage.streams:
-            return partial(self._streamed, stage, model, members[0], requests[0], begin, seconds)
+            return partial(
+                self._streamed, stage, stage.workflow, model, members[0], requests[0], begin, seconds, self._background
+            )
         suspects = [position for position, mark in enumerate(marks) if self._is_suspect(mark)] if run.mates else []
         return partial(run_batch, stage.workflow, stage.number, model, members, begin, suspects)
 
@@ -158,11 +175,23 @@ class StageRunner:
         given = self._values.input(key) if stage.takes_input else None
         return partial(arguments_of, stage.workflow, stage.number, given, outputs)
 
-    def _ended(self, run: Run, stage: _Stage, requests: list[Request], began: float, outcomes: list[Outcome]) -> None:
+    def _ended(
+        self,
+        run: Run,
+        stage: _Stage,
+        requests: list[Request],
+        began: float,
+        outcomes: list[Outcome],
+        copy: Copy | None = None,
+    ) -> None:
         """Keep what a stage has put out for each request, and tell the engine how it went."""
         now = self._now()
-        # Not before: a stage may have done something to its process that shows only now. Another may have begun, too.
-        self._lane.end(now, run.run)
+        if copy is not None:
+            assert stage.model is not None
+            self._models.give_back(stage.model, copy)
+        else:
+            # Not before: a stage may have done something to its process that shows only now. Another may have begun.
+            self._lane.end(now, run.run)
         seconds = now - began
         self._tally.took(stage.workflow_number, stage.number, seconds)
         stage.longest = max(stage.longest, seconds)
@@ -186,11 +215,13 @@ class StageRunner:
     def _streamed(
         self,
         stage: _Stage,
+        runner: Runner,
         model: object,
         arguments: Callable[[], Arguments],
         request: Request,
         begin: Begin,
         seconds: float,
+        background: Background,
     ) -> list[Outcome]:
         """Let the client have each piece as it comes; together they are the output.
 
@@ -200,14 +231,14 @@ class StageRunner:
 
         def hand_on(index: int, piece: object) -> None:
             parcel = self._values.values.pack(piece)
-            self._background.report(partial(self._hand_on, request, index), parcel)
+            background.report(partial(self._hand_on, request, index), parcel)
             if self._now() > until:
                 raise TimeoutError(f"pieces came for more than {_STREAM_TIMES * seconds:.3g} s, and were not all")
             begin((0,))
 
         begin((0,))
         try:
-            (pieces,) = stage.workflow.run(stage.number, model, [arguments()])
+            (pieces,) = runner.run(stage.number, model, [arguments()])
             assert isinstance(pieces, Iterator)
             return [Outcome(collected(pieces, hand_on, partial(self._is_dropped, 0)))]
         except BaseException as error:  # a stage may raise anything, and the worker outlives it
@@ -215,6 +246,10 @@ class StageRunner:
 
     def _hand_on(self, request: Request, index: int, parcel: Parcel, _: BaseException | None) -> None:
         self._pass_on(request, index, parcel)
+
+
+def _nothing(_: Sequence[int]) -> None:
+    """A run in a slice is in no lane."""
 
 
 def _raise(error: OSError) -> Arguments:

@@ -53,6 +53,7 @@ class Tally:
     waiting: int = 0
     held: int = 0
     resident: list[str] = field(default_factory=list)
+    not_enforced: list[str] = field(default_factory=list)
     latency: dict[int, Histogram] = field(default_factory=dict)
     run: dict[tuple[int, int], Histogram] = field(default_factory=dict)
     wait: dict[tuple[int, int], Histogram] = field(default_factory=dict)

@@ -53,6 +53,7 @@ from fairway.live.serving.runtime.batch_messages import BatchMessages
 from fairway.live.serving.runtime.client_requests import ClientRequests
 from fairway.live.serving.runtime.door import Door
 from fairway.live.serving.runtime.greetings import Greetings
+from fairway.live.serving.runtime.in_slices import Slices
 from fairway.live.serving.runtime.limits import Limits
 from fairway.live.serving.runtime.lives import Lives
 from fairway.live.serving.runtime.message_codec import Coder
@@ -99,7 +100,7 @@ class ServingWorker:
         self.transport = transport = seams.transport(number)
         self._greetings = Greetings(transport, self._lives)
         self._board = seams.board(number, fleet, homes_under(schedule.rules, list(workflows), fleet), transport)
-        took = self.tally.planning.add
+        took, shares = self.tally.planning.add, settings.shares(workflows)
         self.engine = ServingEngine(
             self._lives.engine_of(number),
             TimedPlacer(schedule.placer, took, hops=True),
@@ -111,7 +112,8 @@ class ServingWorker:
                 most_attempts=_MOST_ATTEMPTS,
                 batches=batches_of(workflows),
                 returned={graph: frozenset(workflow.exits) for graph, workflow in workflows.items()},
-                desk=desk_options(schedule, fleet, workflows, took, plans=self._plans),
+                shares=shares,
+                desk=desk_options(schedule, fleet, workflows, took, plans=self._plans, shares=shares),
             ),
         )
         self._inbox: deque[Arrival] = deque()
@@ -125,7 +127,13 @@ class ServingWorker:
         stages, loads = (seams.background(f"fairway-{name}", transport.wake) for name in ("stages", "loads"))
         self._background = (stages, loads)
         limits = Limits(settings.stage_limit_seconds, settings.load_limit_seconds)
-        self._models = Models(application, loads, load_lane, limits, self._now)
+        self._slices = slices = Slices(
+            dict(settings.slices),
+            application,
+            seams.slices(number) if settings.slices and not self._plans else None,
+            lambda name: seams.background(f"fairway-{name}", transport.wake),
+        )
+        self._models = Models(application, loads, load_lane, limits, self._now, slices.ways())
         numbers = {name: position for position, name in enumerate(self._models.names)}
         self._door = Door(number, [[numbers[name] for name in each.recording.uses] for each in workflows.values()])
         self._supervisor: Address | None = None
@@ -145,6 +153,7 @@ class ServingWorker:
             is_suspect=self._door.is_suspect,
             may_hang=self._door.may_hang,
             takes_until=lambda until: self._tell(TakesUntil(until)),
+            slices=slices,
         )
         self._clients = ClientRequests(
             "the planner" if self._plans else f"worker {number}",
@@ -224,7 +233,7 @@ class ServingWorker:
         self._inbox.extend(self.transport.receive(seconds))
         while self._inbox:
             self._take(*self._inbox.popleft())
-        for background in self._background:
+        for background in (*self._background, *self._slices.backgrounds):
             background.deliver()
         if self.engine.due <= (now := self._now()):
             self._tell(TimePassed())
@@ -371,6 +380,7 @@ class ServingWorker:
         tally = self.tally
         tally.waiting, tally.open, tally.held = self.engine.waiting, len(self._clients), len(self._values)
         tally.resident = [self._models.names[model] for model in self.engine.memory.resident]
+        tally.not_enforced = list(self._slices.not_enforced)
         self.transport.send(sender, ("tally", tally.document()))
 
     # What the engine wants

@@ -16,6 +16,7 @@ from fairway.errors import InputError
 from fairway.import_path import imported
 from fairway.live.serving.seams.background import Background
 from fairway.live.serving.seams.run_record import RunRecord
+from fairway.live.serving.seams.slices import SliceHost
 from fairway.live.serving.seams.state_board import RowSpace
 from fairway.live.serving.seams.transport import Network
 from fairway.live.serving.seams.values import ValueStore
@@ -46,6 +47,10 @@ class Seams(Network, ValueStore, RowSpace, Protocol):
 
     def run_record(self) -> RunRecord:
         """What the processes of the application do at this moment; the supervisor has made room for it."""
+        ...
+
+    def slices(self, number: int) -> SliceHost | None:
+        """What holds copies of models to slices of this worker; None where nothing can, and slices are counted only."""
         ...
 
 

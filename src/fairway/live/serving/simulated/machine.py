@@ -125,6 +125,10 @@ class SimulatedSeams:
         """What all processes do."""
         return SimulatedRunRecord(self._machine.record, self.life, lambda: self._machine.background)
 
+    def slices(self, number: int) -> None:  # noqa: ARG002
+        """Nothing: in virtual time, what a stage takes is what is said that it takes."""
+        return
+
     def close(self) -> None:
         """The process is dead: its connections end, and what runs in its background."""
         self.life.over()

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from fairway.configure.slices.parts import WHOLE, Slice, check_slices, copies_within, on_slices, shares_of
 from fairway.errors import InputError
 from fairway.live.backend.logs import LEAST_LOG_BYTES, LOG_BYTES
-from fairway.live.serving.application.definition import Application, accelerator_of, load_application
+from fairway.live.serving.application.definition import (
+    Application,
+    ServedWorkflow,
+    accelerator_of,
+    load_application,
+)
 from fairway.live.serving.application.links import LOCAL_LINKS
 from fairway.options import nearest
 from fairway.place.fleet import Fleet, Worker
@@ -32,6 +39,7 @@ class ServingSettings:
     `backend` names what is under the workers, as `backend_of` takes it; `address` is where it is, if it has to be told.
     With a `wire_certificate` and its key, machines speak TLS with each other.
     What processes share is removed with the parent of a worker, if `parent_owns_memory`.
+    `slices` are the parts of a worker that copies of models have, by the name of the model, each in its own process.
 
     Under a scheduler that plans in one place there is one process more, the planner, numbered after the workers:
     `has_planner` says so, and need not be given.
@@ -61,6 +69,7 @@ class ServingSettings:
     wire_certificate: Path | None = None
     wire_key: Path | None = None
     parent_owns_memory: bool = True
+    slices: tuple[tuple[str, Slice], ...] = ()
 
     def __post_init__(self) -> None:
         if self.has_planner is None:
@@ -87,7 +96,15 @@ class ServingSettings:
         application = load_application(self.target, profile=self.profile, threads=self.threads)
         for served in application.workflows.values():
             served.slo_seconds = self.slo_seconds if served.slo_seconds is None else served.slo_seconds
+            served.workflow = on_slices(served.workflow, dict(self.slices))
         return application
+
+    def shares(self, workflows: Mapping[TaskGraph, ServedWorkflow]) -> dict[TaskGraph, tuple[tuple[int, int], ...]]:
+        """What the stages hold of a worker that is divided."""
+        if not self.slices:
+            return {}
+        slices, whole = dict(self.slices), (1, WHOLE)
+        return {graph: shares_of(served.workflow, slices, whole) for graph, served in workflows.items()}
 
     @property
     def emulated(self) -> bool:
@@ -112,10 +129,10 @@ class ServingSettings:
     def fleet(self, application: Application) -> Fleet:
         """The workers and the models that they may hold, with the time that each model really takes to load."""
         models = [model.model for model in application.models.values()]
-        everything = sum(model.bytes for model in models)
-        memory = float(everything) if self.memory_bytes is None else self.memory_bytes
-        kind = accelerator_of(self.threads)
-        workers = [Worker(f"worker-{number}", memory, kind, "here") for number in range(self.workers)]
+        everything = copies_within(dict(self.slices), {model.name: model.bytes for model in models})
+        memory = everything if self.memory_bytes is None else self.memory_bytes
+        kind, parts = accelerator_of(self.threads), WHOLE if self.slices else 1
+        workers = [Worker(f"worker-{number}", memory, kind, "here", slices=parts) for number in range(self.workers)]
         fleet = Fleet.of(workers, models, LOCAL_LINKS)
         seconds = fleet.fetch_seconds.copy()
         for number, served in enumerate(application.models.values()):
@@ -126,6 +143,8 @@ class ServingSettings:
     def graphs(self, application: Application, fleet: Fleet) -> list[TaskGraph]:
         """The workflows on these workers, in the application's order; refuses a model that fits nowhere."""
         self._check_pins(application)
+        sizes = {name: model.bytes for name, model in application.models.items()}
+        check_slices(dict(self.slices), sizes, self.memory_bytes)
         return [TaskGraph.of(served.workflow, fleet) for served in application.workflows.values()]
 
     def _check_pins(self, application: Application) -> None:
@@ -173,4 +192,5 @@ class ServingSettings:
             content[name] = None if content[name] is None else Path(content[name])
         for name in ("pinned", "devices"):
             content[name] = tuple(content[name])
+        content["slices"] = tuple((name, Slice(**own)) for name, own in content["slices"])
         return cls(**content)

@@ -95,7 +95,8 @@ class Supervisor:
         application = settings.application()
         fleet = settings.fleet(application)
         graphs = settings.graphs(application, fleet)
-        desk_options(schedule, fleet, dict(zip(graphs, application.workflows.values(), strict=True)))
+        workflows = dict(zip(graphs, application.workflows.values(), strict=True))
+        desk_options(schedule, fleet, workflows, shares=settings.shares(workflows))
         self._backend.check()
         try:
             self._backend.take()

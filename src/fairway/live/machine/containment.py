@@ -36,8 +36,13 @@ NOT_ENFORCED = (
     "take more than it asked for"
 )
 
-_PERIOD = 100_000
-"""Microseconds in which a quota of CPU time is counted."""
+_PERIOD_SECONDS = 0.1
+"""In which a quota of CPU time is counted, unless a shorter time is asked for."""
+
+_SHORT_PERIOD_SECONDS = 0.005
+
+_LEAST_QUOTA = 1000
+"""Microseconds of CPU time in a period; less is refused by the kernel."""
 
 _BOUNDS = {"cpu": ("cpu.max", "cpu.cfs_quota_us"), "memory": ("memory.max", "memory.limit_in_bytes")}
 """The file that bounds each resource, in version 2 and in version 1."""
@@ -46,18 +51,42 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """So many CPUs, in which stages of models run evenly: their time is counted in short periods."""
+
+    cpus: float
+
+    @property
+    def period_seconds(self) -> float:
+        """As short as the kernel's least quota allows."""
+        return min(max(_SHORT_PERIOD_SECONDS, 1e-6 * _LEAST_QUOTA / self.cpus), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
 class RunGroup:
     """The group of one run, once in each hierarchy that is used; nothing at all where there are none."""
 
     paths: tuple[Path, ...] = ()
 
-    def make(self, cpus: float | None = None, memory_bytes: int | None = None) -> None:
-        """Make it, with bounds on what it may have; one that cannot be made is not used."""
+    def make(
+        self,
+        cpus: float | None = None,
+        memory_bytes: int | None = None,
+        *,
+        period_seconds: float = _PERIOD_SECONDS,
+    ) -> None:
+        """Make it, or change its bounds on what it may have; one that cannot be made is not used.
+
+        What it has of CPUs is counted in periods: within one, it may run at full speed until its quota is used up.
+        """
         bounds = [("pids.max", str(most_processes()))]
         if cpus is not None:
-            quota = max(round(cpus * _PERIOD), 1000)  # less is refused by the kernel
-            bounds += [("cpu.max", f"{quota} {_PERIOD}")]
-            bounds += [("cpu.cfs_period_us", str(_PERIOD)), ("cpu.cfs_quota_us", str(quota))]
+            period = round(1e6 * period_seconds)
+            quota = max(round(cpus * period), _LEAST_QUOTA)
+            bounds += [("cpu.max", f"{quota} {period}")]
+            # Of a group that has bounds, the kernel would refuse a period that the old quota does not fit.
+            bounds += [("cpu.cfs_quota_us", "-1")]
+            bounds += [("cpu.cfs_period_us", str(period)), ("cpu.cfs_quota_us", str(quota))]
         if memory_bytes is not None:  # what is swapped out counts, too, or the bound would be none
             bounds += [("memory.max", str(memory_bytes)), ("memory.swap.max", "0"), ("memory.oom.group", "1")]
             bounds += [(f"memory.{kind}limit_in_bytes", str(memory_bytes)) for kind in ("", "memsw.")]
@@ -77,6 +106,14 @@ class RunGroup:
                     if int(counts.get("oom_kill", "0")):
                         return True
         return False
+
+    def memory_used_bytes(self) -> int:
+        """What its processes have of memory, with what the kernel keeps for them; 0 where that is not counted."""
+        for path in self.paths:
+            for name in ("memory.current", "memory.usage_in_bytes"):
+                with suppress(OSError, ValueError):
+                    return int((path / name).read_text())
+        return 0
 
     def enter(self) -> None:
         """Move this process into it; for a process that was just forked, before it becomes the job's."""

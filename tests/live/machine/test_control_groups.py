@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fairway.live.local import containment
-from fairway.live.local.containment import Containment, group_at, most_processes
+from fairway.live.machine import containment
+from fairway.live.machine.containment import Containment, group_at, most_processes
 
 VERSION_2 = "35 25 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate"
 PIDS = "40 25 0:35 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids"

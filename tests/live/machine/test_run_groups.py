@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.live.local.containment import CAVEAT, Containment, RunGroup, group_at
+from fairway.live.machine.containment import CAVEAT, Containment, RunGroup, group_at
 
 SECOND = ("pids.max", "cpu.max", "memory.max", "memory.swap.max", "memory.oom.group", "cgroup.procs")
 FIRST = ("cpu.cfs_period_us", "cpu.cfs_quota_us", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
