@@ -75,7 +75,7 @@ def finish_time_fairness_in_a_list(instance: Instance) -> FloatArray:
 def water_filling(instance: Instance) -> FloatArray:
     """Raise the level; whoever has a positive dual value is stuck and keeps it, the others go on.
 
-    The first program is built for its numbers. If somebody can still rise, a second one has parameters for who rises
+    The first program is built for its numbers. If a job can still rise, a second one has parameters for who rises
     and who keeps what: it is compiled once, after which a rise costs a third less.
     """
     rises, kept = np.ones(len(instance)), np.zeros(len(instance))
@@ -128,7 +128,7 @@ def max_min_fairness_with_pairs(instance: Instance) -> FloatArray:
 
 
 def _fits(x: cp.Variable, instance: Instance) -> list[cp.Constraint]:
-    """Nobody runs for more than all of the time, and no type has more than its workers in use."""
+    """No job runs for more than all of the time, and no type has more than its workers in use."""
     return [cp.sum(x, axis=1) <= 1, cp.sum(x, axis=0) <= instance.capacity]
 
 

@@ -33,7 +33,7 @@ from fairway.store.states import JobState
 from fairway.store.submissions import Submission, submit
 
 SHIFT_SECONDS = 0.2
-"""By how much of the wall clock things may happen earlier or later without anybody minding; restarts vary as much."""
+"""By how much of the wall clock things may happen earlier or later without harm; restarts vary as much."""
 
 
 @dataclass(frozen=True, slots=True)

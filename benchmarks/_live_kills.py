@@ -48,7 +48,7 @@ class Findings:
     attempts: int = 0
     seconds: float = 0.0
     lost: list[str] = field(default_factory=list)
-    """Acknowledged jobs that did not end well, and jobs that nobody has submitted."""
+    """Acknowledged jobs that did not end well, and jobs that no client has submitted."""
     double: list[str] = field(default_factory=list)
     """Leases on one worker at the same time, or one job twice."""
     undone: list[str] = field(default_factory=list)
@@ -206,7 +206,7 @@ def wait_for_all(system: System) -> list[dict[str, Any]]:
 
 
 def lost_jobs(acknowledged: dict[str, str], jobs: list[dict[str, Any]]) -> Iterator[str]:
-    """Acknowledged jobs (names by id) that are gone or did not succeed, and jobs that nobody has submitted."""
+    """Acknowledged jobs (names by id) that are gone or did not succeed, and jobs that no client has submitted."""
     by_id = {str(job["id"]): job for job in jobs}
     for job, name in acknowledged.items():
         if job not in by_id:
@@ -214,7 +214,7 @@ def lost_jobs(acknowledged: dict[str, str], jobs: list[dict[str, Any]]) -> Itera
         elif by_id[job]["state"] != "succeeded":
             yield f"{name} ({job}) is {by_id[job]['state']}: {by_id[job]['reason']}"
     for job in by_id.keys() - acknowledged.keys():
-        yield f"{by_id[job]['name']} ({job}) is there though nobody knows of it"
+        yield f"{by_id[job]['name']} ({job}) is there though no client knows of it"
 
 
 def double_leases(lives: list[Life], held: list[LeaseRecord]) -> Iterator[str]:

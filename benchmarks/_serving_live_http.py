@@ -41,7 +41,7 @@ class HttpClient:
                 break
             except (OSError, asyncio.IncompleteReadError):
                 writer.close()
-                if not is_used:  # one that nobody has used for long may have been closed by the other side
+                if not is_used:  # one that was not used for long may have been closed by the other side
                     raise
         status, _, fields = answer.decode().partition("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in fields.strip().split("\r\n"))
@@ -51,7 +51,7 @@ class HttpClient:
         return json.loads(told)
 
     async def wait(self, content: object) -> None:
-        """Until somebody answers well."""
+        """Until a server answers well."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + PATIENCE
         while True:
@@ -59,7 +59,7 @@ class HttpClient:
                 await self.post(content)
                 return
             except (OSError, AssertionError, asyncio.IncompleteReadError, KeyError):
-                assert loop.time() < deadline, f"nobody answers on port {self._port}"
+                assert loop.time() < deadline, f"no server answers on port {self._port}"
                 await asyncio.sleep(0.1)
 
     def close(self) -> None:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.pairs import Pairs
+from fairway.allocate.problem import Problem
 from fairway.profiles import ThroughputTable, read_table
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"

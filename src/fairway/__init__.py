@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fairway.allocate.allocation import Allocation, Binding
     from fairway.allocate.check import PolicyError, check_policy
+    from fairway.allocate.pairs import Pairs
     from fairway.allocate.policies import POLICIES
     from fairway.allocate.policy import Policy
-    from fairway.allocate.problem import Pairs, Problem
+    from fairway.allocate.problem import Problem
     from fairway.allocate.problem_file import parse_problem
     from fairway.allocate.registry import allocate, policy_of
     from fairway.client import AsyncClient, Client
@@ -225,7 +226,7 @@ _HOME = {
     "Model": "fairway.workflows",
     "NoPlaceError": "fairway.place.plan",
     "Pair": "fairway.jobs",
-    "Pairs": "fairway.allocate.problem",
+    "Pairs": "fairway.allocate.pairs",
     "PlacementProblem": "fairway.place.problem",
     "Placer": "fairway.place.placer",
     "Plan": "fairway.place.plan",

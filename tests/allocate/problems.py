@@ -8,7 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.pairs import Pairs
+from fairway.allocate.problem import Problem
 from fairway.jobs import Entity
 
 NASTY = ("ordinary", "homogeneous", "wide rates", "sparse", "all equal", "proportional rates", "small integers")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fairway.allocate.decision_document import decision_document, problem_document, problem_of
-from fairway.allocate.problem import PairsOfKinds, Problem
+from fairway.allocate.pairs import PairsOfKinds
+from fairway.allocate.problem import Problem
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.jobs import Job

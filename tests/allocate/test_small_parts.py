@@ -14,7 +14,8 @@ from fairway.allocate.gangs.whole import WholeGangs, running
 from fairway.allocate.kernels.scores import fifo_score, lowest_level
 from fairway.allocate.kernels.sharing import Sharing
 from fairway.allocate.kernels.small_systems import eliminate, times
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.pairs import Pairs
+from fairway.allocate.problem import Problem
 
 # Equations
 

@@ -19,8 +19,9 @@ from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import BoolArray, FloatArray
 from fairway.allocate.check_left_over import left_over
 from fairway.allocate.check_problems import KINDS, problem_of, reordered
+from fairway.allocate.pairs import Pairs
 from fairway.allocate.policy import Policy
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.problem import Problem
 from fairway.allocate.registry import policy_of
 from fairway.errors import FairwayError, InputError
 

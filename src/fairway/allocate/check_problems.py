@@ -13,7 +13,8 @@ from types import MappingProxyType
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray, IntArray
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.pairs import Pairs
+from fairway.allocate.problem import Problem
 from fairway.jobs import Entity
 
 _TYPES = ("v100", "p100", "k80")

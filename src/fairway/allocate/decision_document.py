@@ -17,7 +17,8 @@ from pydantic import TypeAdapter
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.packing.requests import WHOLE
-from fairway.allocate.problem import PairsOfKinds, Problem
+from fairway.allocate.pairs import PairsOfKinds
+from fairway.allocate.problem import Problem
 from fairway.allocate.problem_file import ProblemFile
 from fairway.cluster import Cluster
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 _LITTLE = 1e-9
 
 
-class Session(NamedTuple):
+class ModelSession(NamedTuple):
     """A model (its number and bytes; -1: none) at so many requests per second, each to be done within `seconds`.
 
     `times` are those of batches by size, from the smallest on. `rounds` is how many batches its time has to hold.
@@ -56,12 +56,12 @@ class Bin:
     duty: float
     batches: dict[int, int]
 
-    def occupancy(self, sessions: Sequence[Session]) -> float:
+    def occupancy(self, sessions: Sequence[ModelSession]) -> float:
         """The part of the time in which it is busy."""
         return sum(sessions[each].time_of(batch) for each, batch in self.batches.items()) / self.duty
 
 
-def pack(sessions: Sequence[Session], memory: float = math.inf) -> list[Bin]:
+def pack(sessions: Sequence[ModelSession], memory: float = math.inf) -> list[Bin]:
     """The accelerators that all sessions need together."""
     whole: list[Bin] = []
     shares: list[tuple[int, float, Bin]] = []
@@ -88,7 +88,7 @@ def pack(sessions: Sequence[Session], memory: float = math.inf) -> list[Bin]:
     return whole + merged
 
 
-def _share(number: int, session: Session, rate: float) -> Bin:
+def _share(number: int, session: ModelSession, rate: float) -> Bin:
     """An accelerator for what is left of a session, before others share it."""
     fits = [(size, time) for size, time in session.times if size / rate + time <= session.seconds + _LITTLE]
     if fits:
@@ -102,7 +102,9 @@ def _share(number: int, session: Session, rate: float) -> Bin:
     return Bin(max(session.seconds - time, time), {number: size})
 
 
-def _merge(one: Bin, other: Bin, sessions: Sequence[Session], rates: dict[int, float], memory: float) -> Bin | None:
+def _merge(
+    one: Bin, other: Bin, sessions: Sequence[ModelSession], rates: dict[int, float], memory: float
+) -> Bin | None:
     """Both on one accelerator, None if they do not fit."""
     duty = min(one.duty, other.duty)
     batches = {}

@@ -1,4 +1,4 @@
-"""Keeps a log that somebody else's code writes from filling the disk of all: the oldest part of it is dropped.
+"""Keeps a log that a job or a stage writes from filling the disk of all: the oldest part of it is dropped.
 
 What is too much is given back to the file system from the beginning of the file: the file keeps its name and its size,
 the process goes on writing at its end, and positions stay what they were.

@@ -1,6 +1,6 @@
 """Opens and reads files that a job can write, and believes nothing of them: neither their kind, nor their size or form.
 
-A job may put a FIFO, a device, a link to somebody else's file, a directory or a hundred megabytes of brackets where a
+A job may put a FIFO, a device, a link to a file of another user, a directory or a hundred megabytes of brackets where a
 small file is expected. Each of these would hang, mislead or kill the process that looks, and with it all the other
 jobs. So a file is opened without waiting and without following links, its kind is asked of the descriptor and not of
 the name, no more than a stated number of bytes is read, and what can nest deeply is not parsed. What is wrong is an

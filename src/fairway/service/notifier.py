@@ -3,7 +3,7 @@
 It reads the ends from the store, on a thread and an event loop of its own: the controller knows nothing of it and never
 waits for it. Each end is told at least once, over restarts too, and is given up after some tries. A host that never
 answers holds up no other: few requests are under way to one host, and what is too much for it is given up. Answers are
-not read, and lead nobody elsewhere.
+not read, and redirect no request.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Notifier:
         self._thread = Thread(target=self._serve, name="fairway-notifier", daemon=True)
 
     def start(self) -> None:
-        """Begin, on a thread of its own, if anybody can be told at all."""
+        """Begin, on a thread of its own, if there is an address, or a job may name one."""
         if self._address is not None or self._hosts:
             self._began = self._clock.today()
             self._thread.start()
@@ -87,7 +87,7 @@ class Notifier:
         try:
             asyncio.run(self._run())
         except Exception:
-            _LOG.exception("nobody is told of ends of jobs any more")
+            _LOG.exception("no address is told of ends of jobs any more")
 
     async def _run(self) -> None:
         self._stopping, self._loop = asyncio.Event(), asyncio.get_running_loop()
@@ -98,7 +98,7 @@ class Notifier:
                 try:
                     if since is None:
                         saved = await asyncio.to_thread(self._store.read, load_notified)
-                        # The first time, nobody has asked yet to be told of what ended before.
+                        # The first time, no address has asked yet for what ended before.
                         since = self._began + _LOOK_BACK_SECONDS if saved is None else min(saved, self._began)
                     since = await self._look(client, since)
                 except FairwayError as error:  # the store has worse to tell, and is asked again
@@ -154,7 +154,7 @@ class Notifier:
             try:
                 refuse_other_hosts(own, self._hosts)  # it may have been allowed when the job was submitted
             except InputError as error:
-                _LOG.warning("%s: nobody is told of its end: notify: %s", job.id, error)
+                _LOG.warning("%s: its address is not told of its end: notify: %s", job.id, error)
             else:
                 addresses.append(own)
         return addresses

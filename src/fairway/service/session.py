@@ -1,11 +1,11 @@
 """How a browser stays logged in: its token in two halves, one in a cookie and one with the page.
 
-A cookie alone would be worth too much: browsers send those of 127.0.0.1 to every port, so that any server that
-somebody else runs on this machine would get it. So the token is split like a one-time pad: the page keeps a random
-key, and the cookie holds the token combined with it. Either alone says nothing of the token. Scripts cannot read the
-cookie (HttpOnly), pages of other sites cannot have it sent (SameSite=Strict), and neither they nor other ports have
-the key, which the page sends in a header of its own. The server keeps nothing: a session ends with its token, and
-outlives a restart of the controller.
+A cookie alone would be worth too much: browsers send those of 127.0.0.1 to every port, so that any server of another
+user of this machine would get it. So the token is split like a one-time pad: the page keeps a random key, and the
+cookie holds the token combined with it. Either alone says nothing of the token. Scripts cannot read the cookie
+(HttpOnly), pages of other sites cannot have it sent (SameSite=Strict), and neither they nor other ports have the key,
+which the page sends in a header of its own. The server keeps nothing: a session ends with its token, and outlives a
+restart of the controller.
 """
 
 from __future__ import annotations

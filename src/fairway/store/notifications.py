@@ -1,4 +1,4 @@
-"""Which ends of jobs were told to those who want to know, so that none is forgotten over a restart."""
+"""Which ends of jobs were told to the addresses that asked for them, so that none is forgotten over a restart."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.curves import Multiple
 from fairway.allocate.kernels.levels import raise_level
 from fairway.allocate.kernels.solution import Solution
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.pairs import Pairs
+from fairway.allocate.problem import Problem
 from tests.allocate.problems import random_problem
 
 seeds = st.integers(0, 10_000)

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.kernels.interior.alone import highest_level, highest_sum, middle
 from fairway.allocate.kernels.interior.pairs import highest_level_with_pairs
-from fairway.allocate.problem import Pairs
+from fairway.allocate.pairs import Pairs
 from tests.allocate.problems import NASTY, random_problem
 from tests.figures import policy_cases
 

@@ -10,7 +10,8 @@ from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.program import Program
 from fairway.allocate.kernels.simplex import MOST_ROWS, raise_and_spend
 from fairway.allocate.kernels.surplus import spend_by_program
-from fairway.allocate.problem import Pairs, PairsOfKinds, Problem
+from fairway.allocate.pairs import Pairs, PairsOfKinds
+from fairway.allocate.problem import Problem
 
 
 def classes_of(seed: int, *, jobs: int = 40, kinds: int = 8, types: int = 3, gangs: bool = False) -> Classes:

@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fairway.allocate.allocation import Allocation
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.pairs import Pairs
+from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
 from fairway.jobs import Job
 from tests.figures import policy_cases

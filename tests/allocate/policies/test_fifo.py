@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairway.allocate.pairs import Pairs
 from fairway.allocate.policies.fifo import Fifo
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.problem import Problem
 from tests.allocate.policies.small_problems import (
     after,
     assert_whole,

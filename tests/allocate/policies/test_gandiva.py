@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from fairway.allocate.pairs import Pairs
 from fairway.allocate.policies.gandiva import Gandiva
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.problem import Problem
 from tests.allocate.policies.small_problems import (
     NOWHERE,
     after,

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fairway.allocate.demand import Demand
+from fairway.allocate.pairs import Pairs
 from fairway.allocate.policies.min_jct import MinJct, due_shares
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.problem import Problem
 from fairway.jobs import Entity
 from tests.allocate.policies.small_problems import shares_of
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
+from fairway.allocate.pairs import Pairs
 from fairway.allocate.policies.shortest_job_first import ShortestJobFirst
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.problem import Problem
 from fairway.errors import InputError
 from tests.allocate.policies.small_problems import problems, shares_of
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairway import Problem, policy_of
-from fairway.allocate.problem import Pairs
+from fairway.allocate.pairs import Pairs
 from fairway.compat.gavel.interior import last_feasible
 from fairway.compat.gavel.policies import Mechanism, compat_policy, mechanism_of
 from fairway.errors import InputError

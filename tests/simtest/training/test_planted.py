@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, event
 
-from fairway.live.local.agent.run_table import RunTable
 from fairway.live.local.agent.state import AgentState, RunRecord
 from fairway.live.training import loop
 from fairway.live.training.loop import Work
@@ -91,12 +90,12 @@ def test_a_wake_up_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_gang_that_starves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = RunTable._those_that_can
+    real = AgentState.startable
 
-    def unfair(table: RunTable) -> list[RunRecord]:
-        return [run for run in real(table) if len(run.workers) == 1]
+    def unfair(state: AgentState) -> list[RunRecord]:
+        return [run for run in real(state) if len(run.workers) == 1]
 
-    monkeypatch.setattr(RunTable, "_those_that_can", unfair)
+    monkeypatch.setattr(AgentState, "startable", unfair)
     found("uniform", "swarm", most=60, saying=r"is still \w+ \d+ s after the last fault")
 
 

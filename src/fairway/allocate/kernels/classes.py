@@ -16,7 +16,8 @@ from typing import TypeVar
 import numpy as np
 
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray, row_maxima
-from fairway.allocate.problem import Pairs, PairsOfKinds, Problem
+from fairway.allocate.pairs import Pairs, PairsOfKinds
+from fairway.allocate.problem import Problem
 from fairway.compiled import BoolTable, FloatBlock, FloatBlocks, FloatTable, HashArray, compiled, compiled_within
 
 Bits = TypeVar("Bits", np.uint64, HashArray)

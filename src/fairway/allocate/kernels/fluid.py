@@ -8,7 +8,7 @@ type j, and x_cdj the mean number of pairs. The least mean number of jobs in ser
          sum_c s_c x_cj + sum_cd s_c x_cdj <= 0.97 N_j          for every type    (its dual: a worker's price, pi_j)
 
 is, by Little's law, the least mean time in service. kappa_c is how many seconds of completion time one more step of the
-class costs everybody, and pi_j how many seconds an idle second of a worker of type j would save. Without pairs,
+class costs all jobs, and pi_j how many seconds an idle second of a worker of type j would save. Without pairs,
 kappa_c = min_j (1 + s_c pi_j) / T_cj, so the prices of types alone tell what a job costs of which no class is known.
 
 Where more work comes than the cluster can do, there is no answer; then, and also close to it, the prices are those of

@@ -20,7 +20,7 @@ import numpy as np
 from fairway.allocate.arrays import BoolArray, FloatArray, IntArray
 from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.surplus import MOST
-from fairway.allocate.problem import Pairs
+from fairway.allocate.pairs import Pairs
 from fairway.compiled import FloatTable, compiled, compiled_within
 
 MOST_ROWS = 72

@@ -12,10 +12,10 @@ of a job are on a type that is no better for it than the one it runs on, the job
 keeps its workers for it, and stays if there is room. Which jobs can stay by changing places with others is decided
 after the choice, in `places`.
 
-What a job is owed is work. When a new decision moves its shares to other types, the debt moves along. Time that nobody
-else wanted is a gift: a job is never owed less than nothing. Nor is it owed for ever what cannot be given, as where
-gangs do not fill a type: the larger its share, the less a job can be owed, since one that is to run all the time could
-never make up for time lost and would always come before those who wait.
+What a job is owed is work. When a new decision moves its shares to other types, the debt moves along. Time that no
+other job wanted is a gift: a job is never owed less than nothing. Nor is it owed for ever what cannot be given, as
+where gangs do not fill a type: the larger its share, the less a job can be owed, since one that is to run all the time
+could never make up for time lost and would always come before the jobs that wait.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _FILE = "profile.yaml"
 
 
 def quick_profile(target: str, directory: Path, *, threads: int, workers: int) -> Path | None:
-    """Measure an application that nobody has, into a file of this directory; None where there is nothing to do."""
+    """Measure an application that has no profile, into a file of this directory; None where there is nothing to do."""
     profiler = Profiler(target, ProfileOptions(_BATCHES, (threads,), repeats=1, at_once=workers))
     workflows = profiler.application.workflows
     if not _is_unmeasured(profiler.application):
@@ -55,7 +55,7 @@ def quick_profile(target: str, directory: Path, *, threads: int, workers: int) -
 
 
 def _is_unmeasured(application: Application) -> bool:
-    """Whether nobody has said of some stage how long it takes."""
+    """Whether neither the application nor a profile says of some stage how long it takes."""
     return any(
         stage.fastest_seconds == UNMEASURED_SECONDS
         for served in application.workflows.values()

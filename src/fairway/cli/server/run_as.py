@@ -1,7 +1,7 @@
 """As which users jobs run: reads `--run-as`, prepares the directory for them, and says what is not protected.
 
 Only root can start processes of other users. A job of another user reaches its own directories through the names of
-those above them, so these may be passed through by everybody, and everything else in them is closed.
+those above them, so these may be passed through by all users, and everything else in them is closed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 from fairway.errors import InputError
 from fairway.service.first_token import ADDRESS_FILE
 
-EVERYBODY = ""
+ALL_OTHERS = ""
 """The team whose user is that of all jobs whose own team has none."""
 
 
 def read_run_as(given: Sequence[str]) -> dict[str, str]:
-    """The user of each team, from `USER` and `TEAM=USER`; that of all others under `EVERYBODY`."""
+    """The user of each team, from `USER` and `TEAM=USER`; that of all others under `ALL_OTHERS`."""
     users: dict[str, str] = {}
     for text in (part.strip() for each in given for part in each.split(",")):
         team, _, user = text.rpartition("=")
@@ -63,7 +63,7 @@ def prepare_directory(directory: Path, users: Mapping[str, str]) -> None:
 
 def unprotected(users: Mapping[str, str]) -> Iterator[str]:
     """What jobs can reach that they should not, in a sentence; nothing where each has another user."""
-    if EVERYBODY in users:
+    if ALL_OTHERS in users:
         return
     whose = "jobs of teams without --run-as run" if users else "jobs run"
     remedy = "--run-as USER prevents that" if os.geteuid() == 0 else "only root can prevent that, with --run-as USER"

@@ -109,4 +109,4 @@ def _print(experiment: PublishedExperiment, rows: Sequence[ReproducedRow], *, qu
     if experiment.note:
         console.print(experiment.note, markup=False)
     if quick:
-        console.print("Only a small part was run (--quick), which nobody has published: no figures beside ours.")
+        console.print("Only a small part was run (--quick), of which there are no published figures.")

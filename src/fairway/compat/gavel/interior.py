@@ -21,12 +21,13 @@ from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.kernels.interior.alone import highest_level, highest_sum, middle
 from fairway.allocate.kernels.interior.pairs import highest_level_with_pairs
+from fairway.allocate.pairs import Pairs
 from fairway.allocate.policies.common import nothing_to_do
 from fairway.allocate.policies.finish_time_fairness import FinishTimeFairness
 from fairway.allocate.policies.makespan import Makespan
 from fairway.allocate.policies.water_filling import WaterFilling
 from fairway.allocate.policy import Policy
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.problem import Problem
 from fairway.errors import InputError
 
 ROUNDING = 2e-11

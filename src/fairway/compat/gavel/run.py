@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fairway.allocate.allocation import Allocation
+from fairway.allocate.pairs import Pairs
 from fairway.allocate.policy import Policy
-from fairway.allocate.problem import Pairs, Problem
+from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
 from fairway.compat.gavel.micro_tasks import MicroTasks, Played
 from fairway.compat.gavel.policies import compat_policy, mechanism_of

@@ -32,7 +32,7 @@ from fairway.configure.fleet_plan import (
 )
 from fairway.configure.platform import Platform
 from fairway.configure.queues import Candidates, Choice, Decision, Drop, Queue
-from fairway.configure.squishy import Bin, Session, pack
+from fairway.configure.squishy import Bin, ModelSession, pack
 from fairway.configure.whole_workers import WholeWorkers
 from fairway.errors import InputError
 
@@ -99,7 +99,7 @@ class SquishyPlanner:
         known = [each.rate for each in demands if each.rate is not None]
         usual = sum(known) / len(known) if known else 1.0
         sessions = [
-            Session(
+            ModelSession(
                 usual if each.rate is None else each.rate,
                 seconds,
                 tuple(times.times[stage]),
@@ -127,7 +127,7 @@ class SquishyPlanner:
         return tuple(plans)
 
 
-def _filled(sessions: Sequence[Session], machines: Machines) -> list[Bin]:
+def _filled(sessions: Sequence[ModelSession], machines: Machines) -> list[Bin]:
     """The packing of the highest rates, in the proportion that they have, that there are workers for."""
     present = machines.present
     memory = float(min(machines.memory[worker] for worker in present))
@@ -150,7 +150,7 @@ def _filled(sessions: Sequence[Session], machines: Machines) -> list[Bin]:
     return bins + [fullest[number % len(fullest)] for number in range(len(present) - len(bins))]
 
 
-def _bytes(sessions: Sequence[Session], numbers: set[int]) -> float:
+def _bytes(sessions: Sequence[ModelSession], numbers: set[int]) -> float:
     """What the models of some sessions take, each once."""
     return sum({sessions[each].model: sessions[each].bytes for each in numbers}.values())
 

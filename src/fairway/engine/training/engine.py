@@ -21,7 +21,6 @@ import numpy as np
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
 from fairway.allocate.packing.packer import Rule
-from fairway.allocate.packing.requests import WHOLE
 from fairway.allocate.policy import Policy, UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
@@ -263,12 +262,7 @@ class TrainingEngine:
             if joined := self.workers.count(column) - self.cluster.workers[name]:
                 events.append(WorkersJoined(name, joined))
         events += [*self.reservations.known.values(), *(self.resumed(job) for job in self.jobs.ids)]
-        for lease, members in self._leases.members().items():
-            column = int(self.jobs.on[members[0]])
-            workers, names = self.workers.held_by(column, lease), tuple(self.jobs.ids[member] for member in members)
-            spread = self.workers.spans_nodes(column, workers)
-            part = float(self.jobs.part[members[0]]) / WHOLE
-            events.append(LeaseResumed(lease, names, self.types[column], workers, spread, part))
+        events += self._leases.resumption()
         for column, name in enumerate(self.types):
             if gone := self.workers.gone(column):
                 events.append(WorkersLeft(name, gone, drain=True))

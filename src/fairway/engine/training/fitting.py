@@ -110,7 +110,7 @@ class Fitting:
         return found
 
     def is_kept(self, member: int, column: int) -> bool:
-        """Whether too few workers of a type would be left for those who have reserved some, if a job had its own."""
+        """Whether too few workers of a type would be left for reservations if a job had its own."""
         if self._kept is None:
             return False
         left = np.count_nonzero(self._room[column] == WHOLE) - int(self._jobs.scale[member])

@@ -118,6 +118,16 @@ class Leases:
                 members.setdefault(lease, []).append(position)
         return members
 
+    def resumption(self) -> list[LeaseResumed]:
+        """The events by which another engine, which knows the jobs, takes over all leases that are held."""
+        events = []
+        for lease, members in self.members().items():
+            column, part = int(self.jobs.on[members[0]]), float(self.jobs.part[members[0]]) / WHOLE
+            workers, names = self.workers.held_by(column, lease), tuple(self.jobs.ids[member] for member in members)
+            spread = self.workers.spans_nodes(column, workers)
+            events.append(LeaseResumed(lease, names, self.types[column], workers, spread, part))
+        return events
+
     def _grant(
         self, members: tuple[int, ...], column: int, workers: tuple[int, ...], until: float, *, spread: bool,
         restart: bool,

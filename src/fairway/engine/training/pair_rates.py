@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from fairway.allocate.arrays import FloatArray, IntArray
-from fairway.allocate.problem import Pairs, PairsOfKinds
+from fairway.allocate.pairs import Pairs, PairsOfKinds
 
 Kind = tuple[str, int]
 """A job type and a gang size."""

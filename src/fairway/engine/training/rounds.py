@@ -247,7 +247,7 @@ class Rounds:
     ) -> tuple[IntArray, IntArray, IntArray, Mapping[int, tuple[int, ...]]]:  # fmt: skip
         """Let only those jobs run that fit on their machines, and others that do in the place of the rest."""
         to, together, charged, rates = to.copy(), together.copy(), charged.copy(), rates.copy()
-        nobody = np.zeros(0, np.int64)
+        none = np.zeros(0, np.int64)
         for attempt in range(_MOST_FITTINGS):
             known = kept is None and bool(stays[jobs.on >= 0].all())
             fitting = Fitting(jobs, pool, None if kept is None else kept.fresh(), self._packing, all_stay=known)
@@ -266,7 +266,7 @@ class Rounds:
             given = (to >= 0) & ~stays & (together < np.arange(len(to)))
             np.subtract.at(left, to[given], jobs.held[given])
             then, _, gifts, _ = choose(
-                jobs.shares, jobs.owed, rates, jobs.held, to, together, nobody, nobody, self._shares[:0],
+                jobs.shares, jobs.owed, rates, jobs.held, to, together, none, none, self._shares[:0],
                 self._owed[:0], self._rates[:0], ~waits, left, seconds, self.turn_seconds,
                 np.zeros(rates.shape, np.int64), np.ones(len(to)), ahead,
             )  # fmt: skip

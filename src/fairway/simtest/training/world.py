@@ -27,7 +27,7 @@ from fairway.errors import FairwayError, InputError
 from fairway.live import durable_file
 from fairway.live.backend.accelerators import emulated_accelerators
 from fairway.live.local import outcomes
-from fairway.live.local.agent import preparation, run_table
+from fairway.live.local.agent import preparation, run_directories, run_table
 from fairway.live.local.agent.disposal import remove_tree
 from fairway.live.local.agent.process import Agent, Converse
 from fairway.live.local.agent.state import AgentState
@@ -134,7 +134,7 @@ class World:
                 (outcomes, "boot", lambda: self.keepers.boot),
                 (run_table, "boot", lambda: self.keepers.boot),
                 (preparation, "_free_port", lambda: 29500),
-                (run_table, "Disposal", InlineDisposal),
+                (run_directories, "Disposal", InlineDisposal),
                 (sqlite, "create_engine", sharing_engine),
                 (sqlite_files, "RESERVE_BYTES", _RESERVE_BYTES),
                 (sqlite_files.StoreFiles, "_free_bytes", lambda _: 0 if self.disk.full else 2**40),

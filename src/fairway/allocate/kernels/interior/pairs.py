@@ -24,7 +24,7 @@ from fairway.allocate.kernels.interior.alone import (
     MOST_ITERATIONS,
     SHORTEST_STEP,
 )
-from fairway.allocate.problem import Pairs
+from fairway.allocate.pairs import Pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Removes the directories of runs that are forgotten, on a thread of its own.
 
-A job may leave a million files in its channel, directories that nobody may enter, or that are nested ten thousand deep.
-None of it may hold up the agent: a directory is first renamed, so that its name is free at once, and removed as fast as
-the disk can.
+A job may leave a million files in its channel, directories that no user may enter, or that are nested ten thousand
+deep. None of it may hold up the agent: a directory is first renamed, so that its name is free at once, and removed as
+fast as the disk can.
 """
 
 from __future__ import annotations

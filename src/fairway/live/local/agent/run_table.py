@@ -33,25 +33,21 @@ from fairway.live.backend.reports import RunEnded, RunReport, RunStarted
 from fairway.live.backend.status import BackendStatus, MachineSize, OutcomeKind, RunOutcome, RunState, RunStatus
 from fairway.live.devices.gpus import Findings
 from fairway.live.devices.mps import MpsDaemons
-from fairway.live.local.agent.disposal import Disposal
 from fairway.live.local.agent.keepers import KeeperProcesses, Keepers, Spawned
 from fairway.live.local.agent.nurseries import Forked
 from fairway.live.local.agent.preparation import RunPreparation
+from fairway.live.local.agent.run_directories import RunDirectories
 from fairway.live.local.agent.run_watch import RunWatch
-from fairway.live.local.agent.state import AgentState, RunRecord
+from fairway.live.local.agent.state import AgentState, RunRecord, StateFile
 from fairway.live.local.gpu_parts import GpuParts
 from fairway.live.local.identity import boot
 from fairway.live.local.outcomes import outcome_of
-from fairway.live.local.run_files import RunFiles
 from fairway.live.machine.containment import Containment
 from fairway.live.untrusted_file import UntrustedFileError
 from fairway.wall_clock import MachineClock
 
 _LOOK_SECONDS = 0.25
 """How often a run is looked at closely; that it ended is seen at once."""
-
-_SAVE_SECONDS = 1.0
-"""How long what is not urgent waits, so that much is written down at once."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,13 +86,12 @@ class RunTable:
             directory, dict(outside), time_scale, self._containment, share, self._gpu_parts
         )
         self._preparation.make_directories()
-        self._path = directory / "state.json"
-        self.state = AgentState.load(self._path)
+        self.state = AgentState.load(directory / "state.json")
+        self._file = StateFile(directory / "state.json", self.state, clock)
+        self._directories = RunDirectories(directory, self._keepers)
         self._watches: dict[str, RunWatch] = {}
         self._gone: list[Spawned] = []
-        self._unsaved_since: float | None = None
-        self._disposal = Disposal()
-        self._recover(directory)
+        self._recover()
 
     def look_again(self, findings: Findings) -> None:
         """Take in how the accelerators do now."""
@@ -150,9 +145,9 @@ class RunTable:
         self.state.runs.append(run)
         if self.state.has_finished(command.job):  # of which the controller had not heard when it asked
             self._call_off(command.job)
-        self._launch(self._those_that_can())  # which writes it down, with the run itself
+        self._launch(self.state.startable())  # which writes it down, with the run itself
         if run.state is RunState.WAITING:
-            self._save()
+            self._file.save()
         return CommandAnswer("accepted", self._described(run))
 
     def _end(self, command: EndRun) -> CommandAnswer:
@@ -174,7 +169,7 @@ class RunTable:
         before, run.state = run.state, RunState.ENDING
         self._keepers.ask_to_stop(self._watch(run).files, save=save)  # first: a full disk is no reason to let it run on
         if before is not RunState.ENDING:
-            self._save_soon()
+            self._file.save_soon()
 
     def _extend(self, command: ExtendLeases) -> CommandAnswer:
         wanted = None if command.leases is None else set(command.leases)
@@ -187,7 +182,7 @@ class RunTable:
             self._end_at(run, command.until)
             self._rewrite(run, until=command.until)
         if extended:
-            self._save()
+            self._file.save()
         return CommandAnswer("accepted", leases=tuple(sorted({run.lease for run in extended})))
 
     def _hand_over(self, command: HandOverRun) -> CommandAnswer:
@@ -204,7 +199,7 @@ class RunTable:
             raise RefusedError(Refusal.ENDING, message)
         run.lease = command.lease
         self._end_at(run, command.until)
-        self._save()
+        self._file.save()
         self._go_on_under(run, command)
         return CommandAnswer("accepted", self._described(run))
 
@@ -223,8 +218,8 @@ class RunTable:
             raise RefusedError(Refusal.ACTIVE, message)
         self.state.floors[run.job] = self.state.newest_lease(run.job)
         self.state.runs.remove(run)
-        self._save_soon()
-        self._dispose(self._preparation.files_of(run))
+        self._file.save_soon()
+        self._directories.remove(self._preparation.files_of(run))
         return CommandAnswer("accepted")
 
     def _retire(self, command: RetireJob) -> CommandAnswer:
@@ -233,25 +228,24 @@ class RunTable:
         for run in [run for run in self.state.runs if run.job == command.job]:
             self._forget(ForgetRun(run.lease, run.job))
         if self.state.floors.pop(command.job, None) is not None:
-            self._save_soon()
+            self._file.save_soon()
         return CommandAnswer("accepted")
 
     def drain(self, *, on: bool) -> None:
         """Take no new runs, or take them again; what runs goes on."""
         self.state.draining = on
-        self._save()
+        self._file.save()
 
     def new_epoch(self, epoch: int) -> None:
         """Note the controller that may give commands from now on."""
         if epoch > self.state.epoch:
             self.state.epoch = epoch
-            self._save()
+            self._file.save()
 
     def close(self, seconds: float) -> None:
         """Finish what can be finished within some seconds; runs go on."""
-        if self._unsaved_since is not None:
-            self._save_synced()
-        self._disposal.finish(seconds)
+        self._file.close()
+        self._directories.finish(seconds)
         self._containment.discard()
 
     def status(self) -> BackendStatus:
@@ -280,10 +274,9 @@ class RunTable:
                 ends = self._watch(run).ends
                 if ends is not None and self._clock.monotonic() >= ends:
                     self._end(EndRun(run.lease, run.job))
-        self._launch(self._those_that_can())
+        self._launch(self.state.startable())
         self._gpu_parts.look_after(self._devices_in_parts(), self._clock.monotonic())
-        if self._unsaved_since is not None and self._clock.monotonic() - self._unsaved_since >= _SAVE_SECONDS:
-            self._save_synced()
+        self._file.time_passed()
 
     def _devices_in_parts(self) -> list[str | None]:
         """The GPUs of which active runs have parts."""
@@ -301,7 +294,7 @@ class RunTable:
                 self._conclude(run, lost if files.exit() is None else outcome)
         return not any(run.active for run in self.state.runs)
 
-    def _recover(self, directory: Path) -> None:
+    def _recover(self) -> None:
         """Take over from an agent that is gone.
 
         A run whose files are gone was forgotten, or never came to be; the controller asks for it again if it wants it.
@@ -326,27 +319,7 @@ class RunTable:
             if run.state is RunState.ENDING:
                 self._keepers.ask_to_stop(watch.files, save=watch.wants_to_save)
         known = {run.directory for run in self.state.runs}
-        for name in {found.name for part in ("runs", "channels") for found in (directory / part).iterdir()} - known:
-            if self._clear_away(RunFiles(directory / "runs" / name)):
-                known.add(name)
-        self._containment.clear(known)
-
-    def _clear_away(self, files: RunFiles) -> bool:
-        """Remove a run that was never accepted, or is forgotten; one that lives, its state lost, is ended.
-
-        Returns whether it lives on for as long as that takes.
-        """
-        if self._keepers.is_alive(files):
-            _LOG.warning("a run that the agent has no record of is asked to stop: %s", files.directory)
-            self._keepers.ask_to_stop(files, save=True)
-            return True
-        self._keepers.clear_up(files)
-        self._dispose(files)
-        return False
-
-    def _dispose(self, files: RunFiles) -> None:
-        for directory in (files.directory, files.channel.directory):
-            self._disposal.remove(directory)
+        self._containment.clear(known | self._directories.clear(known))
 
     def _look_after(self, run: RunRecord) -> None:
         """Look at a run; whatever is wrong with its files ends this run, and changes nothing for the others."""
@@ -414,7 +387,7 @@ class RunTable:
         run.state, run.outcome = RunState.ENDED, outcome
         if outcome.kind in {OutcomeKind.FINISHED, OutcomeKind.FAILED, OutcomeKind.FAILED_TO_START}:
             self._call_off(run.job)
-        self._save_soon()
+        self._file.save_soon()
         watch = self._watches.pop(run.directory, None)
         if watch is not None and watch.spawned is not None:
             self._gone.append(watch.spawned)
@@ -426,24 +399,12 @@ class RunTable:
         for run in [run for run in self.state.runs if run.job == job and run.state is RunState.WAITING]:
             self._conclude(run, RunOutcome(OutcomeKind.STOPPED, reason="its job ended before it had started"))
 
-    def _those_that_can(self) -> list[RunRecord]:
-        """The runs that wait, and whose workers are free."""
-        waiting = sorted((run for run in self.state.runs if run.state is RunState.WAITING), key=lambda run: run.lease)
-        return [
-            run
-            for run in waiting
-            if not any(
-                holder.state is not RunState.WAITING or holder.lease < run.lease
-                for holder in self.state.holders(run.lease, run.job, run.accelerator, run.workers, run.share)
-            )
-        ]
-
     def _launch(self, runs: Sequence[RunRecord]) -> None:
         """Write down that runs start, all at once, and set keepers on them."""
         for run in runs:
             run.state = RunState.STARTING
         if runs:
-            self._save()
+            self._file.save()
         for run in runs:
             watch = self._watch(run)
             watch.spawned = self._keepers.start(watch.files)
@@ -479,24 +440,3 @@ class RunTable:
             "checkpoint_step": watch.checkpoint_step,
         }  # fmt: skip
         return RunStatus(**{**fields, "workers": tuple(run.workers), **seen})
-
-    def _save(self) -> None:
-        self.state.save(self._path)
-        self._save_soon()
-
-    def _save_synced(self) -> None:
-        try:
-            self.state.save_synced(self._path)
-        except OSError as error:  # a full disk must not keep runs from their end
-            _LOG.error("the state of the agent cannot be written: %s", error)
-            self._unsaved_since = self._clock.monotonic()
-        else:
-            self._unsaved_since = None
-
-    def _save_soon(self) -> None:
-        """Have the disk written, or what an agent that is killed before that would find out again.
-
-        How a run ended is in its own files; that it was forgotten, the controller asks again.
-        """
-        if self._unsaved_since is None:
-            self._unsaved_since = self._clock.monotonic()

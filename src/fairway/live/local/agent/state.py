@@ -7,6 +7,7 @@ for what is missing; so a copy that is synced every now and then is enough, for 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -17,11 +18,17 @@ from fairway.live.backend.commands import GangPart
 from fairway.live.backend.status import OutcomeKind, RunOutcome, RunState
 from fairway.live.durable_file import read_json, write_json
 from fairway.live.untrusted_file import UntrustedFileError, read_regular
+from fairway.wall_clock import MachineClock
+
+_LOG = logging.getLogger(__name__)
 
 _VERSION = 1
 _MOST_BYTES = 64 * 2**20
 _ROUNDING = 1e-6
 """Parts add up to a whole accelerator but for so much."""
+
+_SAVE_SECONDS = 1.0
+"""How long what is not urgent waits, so that much is written down at once."""
 
 
 @dataclass(slots=True)
@@ -157,6 +164,58 @@ class AgentState:
             waits_for = [run for run in here if run.state is RunState.ENDING] if fits else here
             found.update((id(run), run) for run in waits_for)
         return [run for run in others if id(run) in found]
+
+    def startable(self) -> list[RunRecord]:
+        """The runs that wait, and whose workers are free, those with the oldest leases first."""
+        waiting = sorted((run for run in self.runs if run.state is RunState.WAITING), key=lambda run: run.lease)
+        return [
+            run
+            for run in waiting
+            if not any(
+                holder.state is not RunState.WAITING or holder.lease < run.lease
+                for holder in self.holders(run.lease, run.job, run.accelerator, run.workers, run.share)
+            )
+        ]
+
+
+class StateFile:
+    """Writes a state down: at once where another agent must know it, and on the disk before long."""
+
+    def __init__(self, path: Path, state: AgentState, clock: MachineClock) -> None:
+        self._path, self._state, self._clock = path, state, clock
+        self._unsaved_since: float | None = None
+
+    def save(self) -> None:
+        """Have what was changed outlive this agent."""
+        self._state.save(self._path)
+        self.save_soon()
+
+    def save_soon(self) -> None:
+        """Have the disk written, or what an agent that is killed before that would find out again.
+
+        How a run ended is in its own files; that it was forgotten, the controller asks again.
+        """
+        if self._unsaved_since is None:
+            self._unsaved_since = self._clock.monotonic()
+
+    def time_passed(self) -> None:
+        """Write the disk if that has waited for long enough."""
+        if self._unsaved_since is not None and self._clock.monotonic() - self._unsaved_since >= _SAVE_SECONDS:
+            self._save_synced()
+
+    def close(self) -> None:
+        """Leave nothing unwritten."""
+        if self._unsaved_since is not None:
+            self._save_synced()
+
+    def _save_synced(self) -> None:
+        try:
+            self._state.save_synced(self._path)
+        except OSError as error:  # a full disk must not keep runs from their end
+            _LOG.error("the state of the agent cannot be written: %s", error)
+            self._unsaved_since = self._clock.monotonic()
+        else:
+            self._unsaved_since = None
 
 
 def _held(runs: Sequence[RunRecord]) -> float:

@@ -4,10 +4,10 @@ The planner, where the scheduler wants one for all, is the same program without 
 those of the workers, and its engine's is `OUTSIDE`.
 
 Its loop takes in what comes over its transport and from the background, tells the engine, and does what the engine
-says: run a stage (`stages`), load or evict a model (`models`), send something to another worker (`peer_messages`),
-answer a client (`client_requests`), show its row (the board). Nothing but the engine decides, and it is asked in one
-place (`_tell`). What is under the worker it knows by the seams only (`seams.backend`): the same program runs in a
-process of its own, and in virtual time.
+says: run a stage (`stages`), load or evict a model (`model_copies`), send something to another worker
+(`peer_messages`), answer a client (`client_requests`), show its row (the board). Nothing but the engine decides, and it
+is asked in one place (`_tell`). What is under the worker it knows by the seams only (`seams.backend`): the same program
+runs in a process of its own, and in virtual time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,6 @@ from fairway.engine.serving.messages import (
     Evict,
     Forget,
     Load,
-    ModelFailed,
-    ModelLoaded,
     PeerCopies,
     PeerJoined,
     PeerLost,
@@ -57,6 +54,7 @@ from fairway.live.serving.runtime.in_slices import Slices
 from fairway.live.serving.runtime.limits import Limits
 from fairway.live.serving.runtime.lives import Lives
 from fairway.live.serving.runtime.message_codec import Coder
+from fairway.live.serving.runtime.model_copies import ModelCopies
 from fairway.live.serving.runtime.models import Models
 from fairway.live.serving.runtime.peer_messages import PeerMessages
 from fairway.live.serving.runtime.planning import batches_of, desk_options, stages_planned
@@ -137,6 +135,7 @@ class ServingWorker:
         numbers = {name: position for position, name in enumerate(self._models.names)}
         self._door = Door(number, [[numbers[name] for name in each.recording.uses] for each in workflows.values()])
         self._supervisor: Address | None = None
+        self._copies = ModelCopies(self._models, self.tally, self._now, happened=self._tell, came=self._model_came)
         self._stages = StageRunner(
             workflows,
             self._values,
@@ -194,8 +193,8 @@ class ServingWorker:
         self._done_by: Mapping[type[Command], Callable[[Any], None]] = {
             Run: self._stages.run,
             Send: self._send,
-            Load: self._load,
-            Evict: self._evict,
+            Load: self._copies.load,
+            Evict: self._copies.evict,
             PublishLoad: self._board.publish,
             PublishModels: self._board.publish,
             Reply: lambda reply: self._clients.reply(reply.key),
@@ -414,22 +413,9 @@ class ServingWorker:
         else:
             self._peers.send(send)
 
-    def _load(self, load: Load) -> None:
-        self.tally.load_began(self._models.names[load.model], self._now())
-        self._models.load(load.model, partial(self._loaded, load))
-
-    def _loaded(self, load: Load, problem: BaseException | None) -> None:
-        self.tally.recent.load_ended(self._models.names[load.model], self._now())
-        if problem is None:
-            if self._supervisor is not None and self._door.is_on_trial(load.model):
-                self.transport.send(self._supervisor, ("loaded", load.model))
-            self._tell(ModelLoaded(load.copy, load.model))
-        else:
-            self._tell(ModelFailed(load.copy, load.model, self._models.why_not(load.model, problem)))
-
-    def _evict(self, evict: Evict) -> None:
-        self.tally.evicted(self._models.names[evict.model], self._now())
-        self._models.evict(evict.model)
+    def _model_came(self, model: int) -> None:
+        if self._supervisor is not None and self._door.is_on_trial(model):
+            self.transport.send(self._supervisor, ("loaded", model))
 
     def _refuse(self, refuse: Refuse) -> None:
         self._turned_away += refuse.code == HOPELESS

@@ -194,7 +194,7 @@ class Monitor:
         stage = self._lanes[worker.number][LaneKind.STAGE].read() if worker.has_row else None
         if stage is None or not stage.is_active:
             return None
-        # A client whose worker was lost has asked another one: of the run that this one had, nobody takes the result.
+        # A client whose worker was lost has asked another one: no client takes the result of the run that this one had.
         is_newest = all(self._newest.get(mark, stage.since) <= stage.since for mark in stage.marks)
         usual = (stage.overdue - stage.since) * (self._blame.allowance(stage.marks) if is_newest else 1.0)
         return stage if now > stage.since + usual else None
