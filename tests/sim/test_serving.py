@@ -28,7 +28,7 @@ from fairway.sim.serving import ServingOptions, World, simulate_serving
 
 EDGE = SCENARIOS["compass-edge"]()
 PLACERS = ("compass", "compass:no-adjust", "compass:centralised", "compass:fifo-eviction", "jit", "heft", "hash")
-SCHEDULERS = (*PLACERS, "esg", "front+compass", "infless+hash", "orion+jit", "fast-gshare+heft")
+SCHEDULERS = (*PLACERS, "fairway", "esg", "front+compass", "infless+hash", "orion+jit", "fast-gshare+heft")
 
 
 def requests(*asked: tuple[float, int], ingress: float = 0.0) -> Arrivals:

@@ -45,6 +45,7 @@ from fairway.engine.serving.messages import (
     TimePassed,
 )
 from fairway.engine.serving.schedule import Schedule, schedule_of
+from fairway.engine.serving.stage_planning import planned_graphs
 from fairway.place.fleet import OUTSIDE
 from fairway.place.homes import homes_under
 from fairway.place.state import StateTable
@@ -83,7 +84,7 @@ class Cluster:
     ) -> None:
         self.schedule = schedule = schedule_of(scheduler) if isinstance(scheduler, str) else scheduler
         self.scenario, self.fleet = scenario, scenario.fleet()
-        self.graphs = scenario.graphs(self.fleet)
+        self.graphs = planned_graphs(schedule.rules, dict.fromkeys(scenario.graphs(self.fleet)))
         self.draws = np.random.default_rng(seed)
         desk = None
         if schedule.configurator is not None:
@@ -209,6 +210,8 @@ class Cluster:
         own = isinstance(event, TaskDone | ModelLoaded | ModelFailed)
         if engine is None or (life != self._lives[target] and not own):
             return  # it was meant for an engine that is gone; but late news of its runs and copies may come
+        if type(event) is TimePassed and self._dues[target] > self.now:
+            return  # it wanted to look sooner meanwhile, and has done so
         events = [event]
         if self.gathers or (engine.desk is not None and priority == LATE):
             while self._heap and self._heap[0][:2] == (self.now, priority) and self._heap[0][3] == target:

@@ -38,7 +38,7 @@ from fairway.place.graph import TaskGraph
 from fairway.sim.scenario import Scenario
 from tests.engine.serving.driver import Cluster
 from tests.engine.serving.test_batches import JOIN, staged
-from tests.engine.serving.test_engine import DIAMOND, Single, chain, planned, recovering
+from tests.engine.serving.test_engine import DIAMOND, Single, answered, chain, lose, planned, recovering
 
 WORKERS = 3
 FEW = Scenario(
@@ -82,13 +82,13 @@ def unsteady(seed: int, scheduler: str, requests: int = 150, **options: Any) -> 
     return cluster
 
 
-@pytest.mark.parametrize("scheduler", ["compass", "compass:as-published", "jit", "hash"])
+@pytest.mark.parametrize("scheduler", ["compass", "compass:as-published", "jit", "hash", "fairway:late=serve"])
 @pytest.mark.parametrize("seed", range(12))
 def test_every_request_whose_ingress_lives_is_answered_once(seed: int, scheduler: str) -> None:
     assert unsteady(seed, scheduler).is_quiet()
 
 
-@pytest.mark.parametrize("scheduler", ["compass", "jit"])
+@pytest.mark.parametrize("scheduler", ["compass", "jit", "fairway:late=serve"])
 @pytest.mark.parametrize("seed", range(3))
 def test_so_it_is_where_rows_travel_as_messages(seed: int, scheduler: str) -> None:
     assert unsteady(seed, scheduler, publishes=True).is_quiet()
@@ -100,6 +100,18 @@ def test_outputs_that_are_gone_are_made_again(scheduler: str, monkeypatch: pytes
     monkeypatch.setattr(engine_module, "KEPT_REQUESTS", 3)
     gone = [len(unsteady(seed, scheduler, forgets=False).of_kind(OutputGone)) for seed in range(6)]
     assert sum(gone) > 0
+
+
+def test_of_two_moves_the_later_one_counts_whichever_the_ingress_hears_of_first() -> None:
+    """Two workers tell of it, one after the other, and what one says may overtake what the other has said."""
+    cluster = recovering()
+    request = planned(cluster, chain(None, None), [1, 1])
+    cluster.tell(StageMoved(0, 0, 2, 0, moves=2), at=1.0)
+    cluster.tell(StageMoved(0, 0, 1, 0, moves=1), at=1.1)
+    assert request.at[0] == 2
+    answered(cluster, lose(cluster, 2, at=1.2), at=1.2)
+    assert request.flow.attempt == 1
+    assert request.at[0] != 2
 
 
 def test_a_join_that_moved_without_its_other_inputs_gets_them_where_it_is_now() -> None:

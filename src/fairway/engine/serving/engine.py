@@ -214,6 +214,7 @@ class ServingEngine(Sharing):
                     self._go_on()
                     if self._moves and self._ready and type(event) is InputsArrived and not event.gathered:
                         self._look_around()  # its sender may not have known how busy this worker is
+                        self._hear_itself()
                 else:  # all that comes at this moment may run together
                     self.due = now
         if self.desk is not None:

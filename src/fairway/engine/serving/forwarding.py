@@ -134,7 +134,7 @@ class Forwarding(SideBySide):
         """All workers that are there, as far as this one knows."""
         return [worker for worker, there in enumerate(self._table.present) if there]
 
-    def send(self, flow: Flow, stage: int, worker: int, sources: tuple[int, ...], *, gathered: bool = False) -> None:
+    def send(self, flow: Flow, stage: int, worker: int, sources: tuple[int, ...], *, gathered: int = 0) -> None:
         """Bring inputs of a task to its worker."""
         if worker == self.me:
             self._take(flow, stage, sources, gathered)
@@ -143,7 +143,7 @@ class Forwarding(SideBySide):
 
     # Tasks come
 
-    def _take(self, flow: Flow, stage: int, sources: tuple[int, ...], gathered: bool, at_once: bool = False) -> None:
+    def _take(self, flow: Flow, stage: int, sources: tuple[int, ...], gathered: int, at_once: bool = False) -> None:
         """Let a task join the queue with its first inputs, and be ready to run with the last.
 
         `at_once` says that no other task is before it.
@@ -164,6 +164,7 @@ class Forwarding(SideBySide):
             task = None
         if task is None:
             task = Task(flow, stage, facts, self.now, self._patience)
+            task.moves = gathered
             if is_join or recovers:
                 here.add(task, first)
             if is_join:
@@ -177,10 +178,12 @@ class Forwarding(SideBySide):
             else:
                 self._enqueue(task, True)
                 return
-        elif flow.attempt > task.flow.attempt:
-            task.flow = flow
-            if task.ended is not None:  # by an older plan: its output goes where the new one says
-                self._pass_on(task)
+        else:
+            task.moves = max(task.moves, gathered)  # the two are one from now on
+            if flow.attempt > task.flow.attempt:
+                task.flow = flow
+                if task.ended is not None:  # by an older plan: its output goes where the new one says
+                    self._pass_on(task)
         if not is_join or task.arrived < 0:  # all are there, or have come twice
             return
         for source in sources:
@@ -214,15 +217,15 @@ class Forwarding(SideBySide):
 
     def _place_gathered(self, task: Task) -> None:
         """All inputs of a task have come together here: it is placed now, once."""
-        flow, stage = task.flow, task.stage
-        target = self._next_worker(flow, stage, self.view(), gathered=True)
+        flow, stage, moves = task.flow, task.stage, task.moves + 1
+        target = self._next_worker(flow, stage, self.view(), gathered=moves)
         if target == self.me:
             task.queued = self.now
             self._enqueue(task, True)
             return
         self.here.remove(task)
         if target is not None:
-            self.send(flow, stage, target, flow.graph.workflow.predecessors[stage], gathered=True)
+            self.send(flow, stage, target, flow.graph.workflow.predecessors[stage], gathered=moves)
 
     # Outputs go on
 
@@ -254,17 +257,20 @@ class Forwarding(SideBySide):
         done = (flow.request.key, task.stage, self.me, flow.attempt, task.ended)
         self.tell(flow.request.ingress, made(StageDone, done))
 
-    def _next_worker(self, flow: Flow, stage: int, view: View, *, gathered: bool = False) -> int | None:
+    def _next_worker(self, flow: Flow, stage: int, view: View, *, gathered: int = 0) -> int | None:
         """Where a task goes whose input is here; None if it can run nowhere any more, which its ingress hears."""
         planned = flow.workers[stage]
         try:
-            worker = self.ahead.next_worker(flow.request, stage, planned, view, self.now, self.draws, gathered=gathered)
+            worker = self.ahead.next_worker(
+                flow.request, stage, planned, view, self.now, self.draws, gathered=gathered > 0
+            )
         except NoPlaceError as error:
             self._give_up(flow, str(error))
             return None
         if worker != planned and self._recovers:
             alone = flow.graph.is_join[stage] and not gathered
-            self.tell(flow.request.ingress, StageMoved(flow.request.key, stage, worker, flow.attempt, alone))
+            moved = StageMoved(flow.request.key, stage, worker, flow.attempt, alone, gathered)
+            self.tell(flow.request.ingress, moved)
         return worker
 
     def _give_up(self, flow: Flow, reason: str, code: str = UNPLACEABLE, retry_seconds: float | None = None) -> None:

@@ -113,7 +113,7 @@ class Ingress:
         So does one that went without its other inputs, since its planned worker is gone: some of these may have gone
         there, too.
         """
-        key, stage, worker, attempt, alone = event
+        key, stage, worker, attempt, alone, moves = event
         request = self.open.get(key)
         if request is None:
             self._news_of_the_past(engine, key, worker)
@@ -121,8 +121,9 @@ class Ingress:
         request.named.add(worker)
         if attempt < request.flow.attempt:
             engine.tell(worker, Replanned(request.flow))
-        if attempt >= request.since[stage] and not request.is_done(stage):  # else it was sent anew since then
-            request.at[stage] = worker
+        known = request.moved[stage]
+        if (attempt, moves) >= known and not request.is_done(stage):  # else it was sent anew, or moved on, since then
+            request.at[stage], request.moved[stage] = worker, (attempt, moves)
             if alone:
                 request.gone.add(stage)
             self._recover(engine, request)

@@ -25,6 +25,8 @@ def worker_contradiction(engine: ServingEngine) -> str | None:
     """What is wrong with a worker's shares, memory, queue, load or requests."""
     if engine.me == OUTSIDE and (len(engine.queue) or engine.running is not None or engine.beside):
         return "it is no worker, but has tasks"
+    if engine._to_me:
+        return f"it has said {type(engine._to_me[0]).__name__} to itself, and has not heard it"
     return _shares(engine) or _memory(engine) or _copies(engine) or _tasks(engine) or _load(engine) or _requests(engine)
 
 

@@ -22,10 +22,11 @@ class OpenRequest:
     `named` are all workers that may hold something of it. `finish` is NaN for a task that is not known to have ended.
     `gone` are tasks that were lost with their worker, or their output was, even if that is back by now. `left` are the
     tasks that the reply needs and that have not ended, as bits. `since` is the attempt that sent a task on its way
-    last. `asked` are the workers that have yet to say how far it is.
+    last; `moved` is what is known of its way since: the attempt, and how often it has moved. `asked` are the workers
+    that have yet to say how far it is.
     """
 
-    __slots__ = ("asked", "at", "finish", "finished", "flow", "gone", "left", "named", "since")
+    __slots__ = ("asked", "at", "finish", "finished", "flow", "gone", "left", "moved", "named", "since")
 
     def __init__(self, flow: Flow, exits: int, *, tracked: bool) -> None:
         self.flow = flow
@@ -38,6 +39,7 @@ class OpenRequest:
             self.gone: set[int] = set()
             self.asked: set[int] = set()
             self.since = [flow.attempt] * len(flow.workers)
+            self.moved = [(flow.attempt, 0)] * len(flow.workers)
 
     def is_done(self, stage: int) -> bool:
         """Whether a task has ended."""
@@ -89,3 +91,4 @@ class OpenRequest:
         for stage in repeated:
             self.finish[stage] = math.nan
             self.since[stage] = flow.attempt
+            self.moved[stage] = (flow.attempt, 0)

@@ -68,9 +68,10 @@ class Sharing(Forwarding):
             self.load.drop(task.seconds)
             self._row_changed = True
             self.here.remove(task)
-            flow = task.flow
+            flow, moves = task.flow, task.moves + 1
             if self._recovers:
-                self.tell(flow.request.ingress, StageMoved(flow.request.key, task.stage, target, flow.attempt))
+                moved = StageMoved(flow.request.key, task.stage, target, flow.attempt, moves=moves)
+                self.tell(flow.request.ingress, moved)
             before = flow.graph.workflow.predecessors[task.stage]
-            self.send(flow, task.stage, target, before, gathered=True)
+            self.send(flow, task.stage, target, before, gathered=moves)
         return True

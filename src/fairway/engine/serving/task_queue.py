@@ -24,7 +24,8 @@ class Task:
     `found` what it found in memory then (`messages`). `mates` are tasks that run together with this one; `seconds` is
     then the time of all of them. One that is `dropped` runs for nothing. `ended` is when it ended, once it has. `batch`
     is what an engine has planned, with its share of the worker. `sibling` is another task of its request here
-    (`tasks_here`). From its turn on, `waits_for` are models that have not come yet, and `run` is the number of its run.
+    (`tasks_here`). `moves` is how often it has moved since all of its inputs were there. From its turn on, `waits_for`
+    are models that have not come yet, and `run` is the number of its run.
     """
 
     __slots__ = (
@@ -37,6 +38,7 @@ class Task:
         "found",
         "mates",
         "models",
+        "moves",
         "place",
         "priority",
         "queued",
@@ -60,6 +62,7 @@ class Task:
         self.seconds = facts.seconds[stage]
         self.models = facts.models[stage]
         self.arrived = 0
+        self.moves = 0
         self.queued = queued
         self.place = -1
         self.priority = queued + patience * facts.ranks[stage] if patience else 0.0

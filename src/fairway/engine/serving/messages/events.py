@@ -90,13 +90,14 @@ class Pin(NamedTuple):
 class InputsArrived(NamedTuple):
     """Outputs of the tasks `sources` are there as inputs of a task; without sources, the input of the request is.
 
-    `gathered` says that the task was placed after all of its inputs had come together, and stays here.
+    `gathered` says that the task was placed after all of its inputs had come together: how often it has moved since
+    they were first on their way.
     """
 
     flow: Flow
     stage: int
     sources: tuple[int, ...] = ()
-    gathered: bool = False
+    gathered: int = 0
 
     @property
     def cause(self) -> str:
@@ -326,13 +327,18 @@ class ProgressTold(NamedTuple):
 
 
 class StageMoved(NamedTuple):
-    """To the ingress: a task was sent elsewhere than planned; `alone` says that not all of its inputs went with it."""
+    """To the ingress: a task was sent elsewhere than planned; `alone` says that not all of its inputs went with it.
+
+    `moves` is how often the task has moved with all of its inputs, this time included: of two messages the one with
+    more is the later one, whichever comes first.
+    """
 
     key: int
     stage: int
     worker: int
     attempt: int
     alone: bool = False
+    moves: int = 0
 
     @property
     def cause(self) -> str:
