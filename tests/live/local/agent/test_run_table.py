@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from fairway.live import durable_file
-from fairway.live.backend.commands import ForgetRun, JobProgram, StartRun
+from fairway.live.backend.commands import ForgetRun, JobProgram, RetireJob, StartRun
 from fairway.live.backend.reports import RunEnded
 from fairway.live.backend.status import OutcomeKind, RunState
 from fairway.live.local.keeper import process as keeper
@@ -31,6 +31,23 @@ def test_a_job_that_has_come_to_its_end_is_not_started_by_a_controller_that_has_
         assert len(machine.processes) == 1
         ends = [report for report in machine.take_reports() if isinstance(report, RunEnded)]
         assert [(end.lease, end.outcome.kind) for end in ends] == [(1, OutcomeKind.FINISHED), (2, OutcomeKind.STOPPED)]
+
+
+def test_a_job_that_was_retired_is_not_started_by_a_command_that_comes_twice_but_by_another_controller(
+    tmp_path: Path,
+) -> None:
+    with patch.object(durable_file, "_sync", lambda _: None):
+        machine = SimulatedMachine(tmp_path, "v100=2")
+        machine.start_agent()
+        start = StartRun(7, "job", JobProgram(("steps",), steps=2), "v100", (0,))
+        machine.carry_out(start)
+        for seconds in (0.4, 5.0):
+            machine.advance_to(machine.now + seconds)
+        assert machine.carry_out(RetireJob("job")).result == "accepted"
+        answer = machine.carry_out(start)
+        assert (answer.result, answer.newest) == ("stale", 7)
+        machine.table.new_epoch(2)  # whose store may be another one, with jobs of the same names
+        assert machine.carry_out(start).result == "accepted"
 
 
 def test_a_keeper_waits_for_room_on_the_disk_instead_of_failing_its_job(

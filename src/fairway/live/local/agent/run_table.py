@@ -49,6 +49,9 @@ from fairway.wall_clock import MachineClock
 _LOOK_SECONDS = 0.25
 """How often a run is looked at closely; that it ended is seen at once."""
 
+_MOST_RETIRED = 4096
+"""Of so many jobs that were retired lately the agent knows the last lease."""
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -91,6 +94,7 @@ class RunTable:
         self._directories = RunDirectories(directory, self._keepers)
         self._watches: dict[str, RunWatch] = {}
         self._gone: list[Spawned] = []
+        self._retired: dict[str, int] = {}
         self._recover()
 
     def look_again(self, findings: Findings) -> None:
@@ -127,7 +131,7 @@ class RunTable:
         known = self.state.find(command.lease, command.job)
         if known is not None:
             return CommandAnswer("known", self._described(known))
-        newest = self.state.newest_lease(command.job)
+        newest = max(self.state.newest_lease(command.job), self._retired.get(command.job, 0))
         if command.lease <= newest:
             return CommandAnswer("stale", newest=newest)
         if self.state.draining:
@@ -227,6 +231,10 @@ class RunTable:
             raise RefusedError(Refusal.ACTIVE, f"job '{command.job}' still runs; end it first")
         for run in [run for run in self.state.runs if run.job == command.job]:
             self._forget(ForgetRun(run.lease, run.job))
+        # A command to start it may come once more; those of a former connection or agent never come here.
+        self._retired[command.job] = max(self.state.newest_lease(command.job), self._retired.get(command.job, 0))
+        if len(self._retired) > _MOST_RETIRED:
+            del self._retired[next(iter(self._retired))]
         if self.state.floors.pop(command.job, None) is not None:
             self._file.save_soon()
         return CommandAnswer("accepted")
@@ -240,6 +248,7 @@ class RunTable:
         """Note the controller that may give commands from now on."""
         if epoch > self.state.epoch:
             self.state.epoch = epoch
+            self._retired.clear()
             self._file.save()
 
     def close(self, seconds: float) -> None:
