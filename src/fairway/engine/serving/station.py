@@ -64,6 +64,7 @@ class Station(Residency):
 
     __slots__ = (
         "_began",
+        "_has_keep_alive",
         "_idles",
         "_overtakes",
         "_passed",
@@ -108,6 +109,7 @@ class Station(Residency):
         self.due = 0.0 if self._settles else math.inf
         self._shared = False  # whether several tasks run beside each other (`side_by_side`)
         self._watches_time = watches_time
+        self._has_keep_alive = keep_alive_seconds < math.inf
         self._overtakes = rules.overtakes
         self._patience = rules.patience
         self._prefetches = rules.memory.prefetches
@@ -349,7 +351,7 @@ class Station(Residency):
     def _rest(self) -> None:
         """A worker that is slow looks at its load now and then, until that is forgotten; idle copies may have to go."""
         self.due = self.now + _LOOK_SECONDS if self.load.pace.extra > 0 else math.inf
-        if self._keep_alive_seconds < math.inf:
+        if self._has_keep_alive:
             self.due = min(self.due, self.memory.next_expiry(self._keep_alive_seconds))
 
     def _run_task(self, task: Task, run: int | None = None) -> None:
@@ -384,9 +386,10 @@ class Station(Residency):
         """Take note of how long a task took, unless it raised, and rest."""
         _, failed, seconds = event
         now, pace = self.now, self.load.pace
-        if not failed and pace.ran(task.seconds, began if math.isnan(seconds) else now - seconds, now):
+        started = now - seconds if seconds >= 0.0 else began  # where it is not known, it is NaN
+        if not failed and pace.ran(task.seconds, started, now):
             self.load.sum_up()
-        if pace.extra > 0 or self._keep_alive_seconds < math.inf:
+        if pace.extra > 0 or self._has_keep_alive:
             self._rest()
         else:  # by far the most
             self.due = math.inf
