@@ -65,6 +65,7 @@ from fairway.engine.serving.messages import (
     TimePassed,
     Warm,
 )
+from fairway.engine.serving.residency import OwnPart
 from fairway.engine.serving.sharing import Sharing
 from fairway.engine.serving.stage_facts import StageFacts
 from fairway.engine.serving.tasks_here import KEPT_REQUESTS
@@ -145,17 +146,20 @@ class ServingEngine(Sharing):
     ) -> None:
         options = options or ServingEngineOptions()
         desk, initial_copies = options.desk, 0 if options.epoch else options.initial_copies
+        is_worker = me != OUTSIDE
         super().__init__(
             me,
             placer,
             table,
             draws,
+            OwnPart(
+                options.watches_time and is_worker,
+                options.epoch,
+                desk is not None and is_worker,
+                options.keep_alive_seconds,
+            ),
             recovers=options.recovers,
             kept=math.inf if options.forgets else KEPT_REQUESTS,
-            watches_time=options.watches_time and me != OUTSIDE,
-            epoch=options.epoch,
-            reports_copies=desk is not None and me != OUTSIDE,
-            keep_alive_seconds=options.keep_alive_seconds,
             # What comes in batches that floor 2 has planned is not batched once more.
             batches=options.batches if placer.rules.batches and desk is None else {},
             shares=options.shares,
@@ -184,7 +188,7 @@ class ServingEngine(Sharing):
         self._to_me: list[Event] = []  # messages of this engine to itself; rarely more than one
         self._past = options.story
         self._remember = options.story.remember
-        if initial_copies and me != OUTSIDE:
+        if initial_copies and is_worker:
             for model in range(len(table.fleet.models)):
                 for _ in range(initial_copies):
                     self.adopt(model, 0.0)

@@ -9,7 +9,6 @@ request, it does by the newest plan that it has heard of.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping
 
@@ -33,6 +32,7 @@ from fairway.engine.serving.messages import (
     StageMoved,
     StageStuck,
 )
+from fairway.engine.serving.residency import OwnPart
 from fairway.engine.serving.side_by_side import SideBySide
 from fairway.engine.serving.stage_facts import StageFacts
 from fairway.engine.serving.task_queue import Task
@@ -77,28 +77,17 @@ class Forwarding(SideBySide):
         placer: BatchPlacer,
         table: StateTable,
         draws: np.random.Generator,
+        own: OwnPart,
         *,
         recovers: bool,
         kept: float,
-        watches_time: bool,
-        epoch: int,
-        reports_copies: bool,
-        keep_alive_seconds: float = math.inf,
         batches: Mapping[TaskGraph, GraphBatches],
         shares: Shares,
         returned: Returned,
         facts: dict[TaskGraph, list[StageFacts]],
     ) -> None:
         rules = placer.rules
-        super().__init__(
-            me,
-            rules,
-            table,
-            watches_time=watches_time,
-            epoch=epoch,
-            reports_copies=reports_copies,
-            keep_alive_seconds=keep_alive_seconds,
-        )
+        super().__init__(me, rules, table, own)
         self.ahead: Placer = placer  # type: ignore[assignment]  # where no configurator makes batches, it is one
         self.draws = draws
         self.here = TasksHere(kept)

@@ -30,6 +30,7 @@ from fairway.engine.serving.messages import (
     TaskDone,
     TimePassed,
 )
+from fairway.engine.serving.residency import OwnPart
 from fairway.engine.serving.station import LATE_REASON, Station
 from fairway.engine.serving.task_queue import Task
 from fairway.made import made
@@ -64,26 +65,8 @@ class SideBySide(Station):
 
     __slots__ = ("_shares", "_stopped_early", "awaiting", "beside", "cpus", "free_cpu", "free_gpu", "slices")
 
-    def __init__(
-        self,
-        me: int,
-        rules: WorkerRules,
-        table: StateTable,
-        *,
-        watches_time: bool,
-        epoch: int,
-        reports_copies: bool = False,
-        keep_alive_seconds: float = math.inf,
-    ) -> None:
-        super().__init__(
-            me,
-            rules,
-            table,
-            watches_time=watches_time,
-            epoch=epoch,
-            reports_copies=reports_copies,
-            keep_alive_seconds=keep_alive_seconds,
-        )
+    def __init__(self, me: int, rules: WorkerRules, table: StateTable, own: OwnPart) -> None:
+        super().__init__(me, rules, table, own)
         worker = None if me == OUTSIDE else table.fleet.workers[me]
         self._shared = worker is not None and self.memory.counts_use
         self.cpus, self.slices = (0, 0) if worker is None else (worker.cpus, worker.slices)

@@ -31,7 +31,7 @@ from fairway.engine.serving.messages import (
     TaskDone,
     TimePassed,
 )
-from fairway.engine.serving.residency import Residency
+from fairway.engine.serving.residency import OwnPart, Residency
 from fairway.engine.serving.task_queue import Task, TaskQueue
 from fairway.engine.serving.urgent_queue import UrgentQueue
 from fairway.made import made
@@ -56,11 +56,7 @@ SHED_REASON = "it could not have been in time any more"
 
 
 class Station(Residency):
-    """Its queue, its load and what runs.
-
-    If it `watches_time`, it compares how long tasks take with what was expected, and wants to be woken when it is
-    `due`.
-    """
+    """Its queue, its load and what runs."""
 
     __slots__ = (
         "_began",
@@ -83,20 +79,8 @@ class Station(Residency):
         "running",
     )
 
-    def __init__(
-        self,
-        me: int,
-        rules: WorkerRules,
-        table: StateTable,
-        *,
-        watches_time: bool,
-        epoch: int,
-        reports_copies: bool = False,
-        keep_alive_seconds: float = math.inf,
-    ) -> None:
-        super().__init__(
-            me, rules, table, epoch=epoch, reports_copies=reports_copies, keep_alive_seconds=keep_alive_seconds
-        )
+    def __init__(self, me: int, rules: WorkerRules, table: StateTable, own: OwnPart) -> None:
+        super().__init__(me, rules, table, own)
         self._urgent: UrgentQueue | None = None
         if rules.by_latest_start and me != OUTSIDE:
             self._urgent = UrgentQueue(len(table.fleet.models), sheds=rules.late != "serve")
@@ -108,8 +92,8 @@ class Station(Residency):
         self.running: Task | None = None
         self.due = 0.0 if self._settles else math.inf
         self._shared = False  # whether several tasks run beside each other (`side_by_side`)
-        self._watches_time = watches_time
-        self._has_keep_alive = keep_alive_seconds < math.inf
+        self._watches_time = own.watches_time
+        self._has_keep_alive = own.keep_alive_seconds < math.inf
         self._overtakes = rules.overtakes
         self._patience = rules.patience
         self._prefetches = rules.memory.prefetches
