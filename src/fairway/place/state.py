@@ -346,9 +346,13 @@ class Load:
         elif self.running == "counts":
             self._running = seconds
         self._waiting = tasks = self._waiting - 1  # as in `drop`, without a call
-        waiting = self._seconds - seconds
-        self._seconds = waiting = waiting if tasks > 0 and waiting > 0.0 else 0.0
-        self.queued = waiting * pace.factor + self._running + pace.extra
+        if tasks > 0:
+            waiting = self._seconds - seconds
+            self._seconds = waiting = waiting if waiting > 0.0 else 0.0
+            self.queued = waiting * pace.factor + self._running + pace.extra
+        else:
+            self._seconds = 0.0
+            self.queued = self._running + pace.extra
 
     def finish(self) -> None:
         """The running task has ended."""

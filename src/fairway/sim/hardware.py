@@ -76,10 +76,12 @@ class Hardware:
                 now = self._wait_for_network(now, source, message)
         flow, stage, sources, _ = message
         far, close, inputs = self._seconds.get(flow.graph) or self._columns(flow.graph)
+        by_source = close if near else far
+        if len(sources) == 1:
+            return now + by_source[sources[0]]
         if not sources:
             return now if near else now + inputs[stage]
-        by_source = close if near else far
-        return now + (by_source[sources[0]] if len(sources) == 1 else sum([by_source[each] for each in sources]))
+        return now + sum([by_source[each] for each in sources])
 
     def _batch_arrival(self, now: float, target: int, batch: BatchArrived) -> float:
         """When all inputs of a batch are there: each comes from the worker that holds it."""

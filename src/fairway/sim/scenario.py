@@ -234,4 +234,5 @@ def _repeated(worker: Worker, turn: int) -> Worker:
     if turn == 0:
         return worker
     host = None if worker.host is None else f"{worker.host}-{turn + 1}"
-    return replace(worker, name=f"{worker.name}-{turn + 1}", host=host)
+    name = f"{worker.name}-{turn + 1}"
+    return Worker(name, worker.memory_bytes, worker.accelerator, host, worker.cpus, worker.slices)

@@ -26,6 +26,7 @@ from fairway.report.serving.record import (
 )
 from fairway.sim.arrivals import Arrivals
 from fairway.sim.scenario import Scenario
+from fairway.workflows import Workflow
 
 _MOST_REASONS = 20
 
@@ -214,20 +215,7 @@ class ServingRecorder:
             counted[: int(discard * len(arrivals))] = False
         else:
             counted &= (arrivals.time >= window[0]) & (arrivals.time < window[1])
-        facts = tuple(
-            WorkflowFacts(
-                workflow.name,
-                workflow.critical_path().seconds,
-                slo_scale * scenario.slo_of(workflow),
-                tuple(stage.name for stage in workflow.stages),
-                tuple(stage for stage, before in enumerate(workflow.predecessors) if not before),
-                tuple((one, stage) for stage, before in enumerate(workflow.predecessors) for one in before),
-                stage_budgets(
-                    workflow, slo_scale * scenario.slo_of(workflow), None, scenario.profiles.get(workflow.name)
-                ),
-            )
-            for workflow in scenario.workflows
-        )
+        facts = tuple(self._facts(workflow, scenario, slo_scale) for workflow in scenario.workflows)
         return ServingRecord(
             scheduler=scheduler,
             settings=settings,
@@ -271,6 +259,22 @@ class ServingRecorder:
             refusals=tuple(self.refusals),
             window=window,
             noise=noise,
+        )
+
+    def _facts(self, workflow: Workflow, scenario: Scenario, slo_scale: float) -> WorkflowFacts:
+        """What stays the same for all requests; budgets are for the page, which shows every run."""
+        slo_seconds = slo_scale * scenario.slo_of(workflow)
+        budgets: tuple[float, ...] = ()
+        if self.keep:
+            budgets = stage_budgets(workflow, slo_seconds, None, scenario.profiles.get(workflow.name))
+        return WorkflowFacts(
+            workflow.name,
+            workflow.critical_path().seconds,
+            slo_seconds,
+            tuple(stage.name for stage in workflow.stages),
+            tuple(stage for stage, before in enumerate(workflow.predecessors) if not before),
+            tuple((one, stage) for stage, before in enumerate(workflow.predecessors) for one in before),
+            budgets,
         )
 
     def _run_columns(self) -> RunColumns:

@@ -65,6 +65,7 @@ from fairway.engine.serving.messages import (
     TimePassed,
     Warm,
 )
+from fairway.engine.serving.residency import OwnPart
 from fairway.engine.serving.sharing import Sharing
 from fairway.engine.serving.stage_facts import StageFacts
 from fairway.engine.serving.tasks_here import KEPT_REQUESTS
@@ -122,12 +123,13 @@ class ServingEngine(Sharing):
     """
 
     __slots__ = (
-        "_begins_at_once",
         "_due_otherwise",
+        "_has_more_to_do",
         "_lines",
         "_past",
         "_publishes",
         "_remember",
+        "_runs_alone",
         "_to_me",
         "desk",
         "ingress",
@@ -144,17 +146,20 @@ class ServingEngine(Sharing):
     ) -> None:
         options = options or ServingEngineOptions()
         desk, initial_copies = options.desk, 0 if options.epoch else options.initial_copies
+        is_worker = me != OUTSIDE
         super().__init__(
             me,
             placer,
             table,
             draws,
+            OwnPart(
+                options.watches_time and is_worker,
+                options.epoch,
+                desk is not None and is_worker,
+                options.keep_alive_seconds,
+            ),
             recovers=options.recovers,
             kept=math.inf if options.forgets else KEPT_REQUESTS,
-            watches_time=options.watches_time and me != OUTSIDE,
-            epoch=options.epoch,
-            reports_copies=desk is not None and me != OUTSIDE,
-            keep_alive_seconds=options.keep_alive_seconds,
             # What comes in batches that floor 2 has planned is not batched once more.
             batches=options.batches if placer.rules.batches and desk is None else {},
             shares=options.shares,
@@ -175,14 +180,15 @@ class ServingEngine(Sharing):
         self._publishes = options.publishes
         self._use_mover(placer)
         self._due_otherwise = self.due
-        self._begins_at_once = not self._shared and self._urgent is None
+        self._runs_alone = not self._shared
+        self._has_more_to_do = self._publishes or self._moves or self.desk is not None or self._urgent is not None
         if self._urgent is not None:
             table.show_lines()
         self._lines = table.lines if self._urgent is not None else None
         self._to_me: list[Event] = []  # messages of this engine to itself; rarely more than one
         self._past = options.story
         self._remember = options.story.remember
-        if me != OUTSIDE:
+        if initial_copies and is_worker:
             for model in range(len(table.fleet.models)):
                 for _ in range(initial_copies):
                     self.adopt(model, 0.0)
@@ -192,31 +198,45 @@ class ServingEngine(Sharing):
         if now < self.now:
             raise TransitionError(f"worker {self.me}: time went back from {self.now} s to {now} s: {events}")
         self.now = now
-        out = self.out = []
+        self.out = []
         if self._moves:
             self.due = self._due_otherwise
+        event: Any
         for event in events:
             self._remember((now, event))
-            if type(event) is InputsArrived:  # these two are most of them
+            kind = type(event)
+            if kind is InputsArrived:  # these two are most of them
                 flow, stage, sources, gathered = event
-                self._take(flow, stage, sources, gathered, self._begins_at_once and self.running is None)
-            elif type(event) is TaskDone:
-                if self._shared:
-                    self._task_beside_done(event)
-                else:
-                    self._task_done(event)
+                self._take(flow, stage, sources, gathered, True)
+            elif kind is TaskDone and self._runs_alone:
+                self._task_done(event)
             else:
-                _HANDLERS[type(event)](self, event)
+                _HANDLERS[kind](self, event)
             if self._to_me:
                 self._hear_itself()
             if self._ready or self._passed is not None:
-                if self._urgent is None or self.running is not None or type(event) is TimePassed:
+                if self._urgent is None or self.running is not None or kind is TimePassed:
                     self._go_on()
-                    if self._moves and self._ready and type(event) is InputsArrived and not event.gathered:
+                    if self._moves and self._ready and kind is InputsArrived and not event.gathered:
                         self._look_around()  # its sender may not have known how busy this worker is
                         self._hear_itself()
                 else:  # all that comes at this moment may run together
                     self.due = now
+        if self._has_more_to_do:
+            self._conclude()
+        elif self._row_changed:
+            self._row_changed = False
+            load = self.load
+            self._table.write_load(self.me, load.queued, load.busy_until, now)
+        return self.out
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks wait here."""
+        return len(self.queue) if self.desk is None else self.desk.waiting
+
+    def _conclude(self) -> None:
+        """Do what follows from all that has happened at this moment, where that is more than to write the own row."""
         if self.desk is not None:
             self.desk.decide(self)
         if self._moves:
@@ -226,17 +246,11 @@ class ServingEngine(Sharing):
         if self._row_changed:
             self._row_changed = False
             load = self.load
-            self._table.write_load(self.me, load.queued, load.busy_until, now)
+            self._table.write_load(self.me, load.queued, load.busy_until, self.now)
             if self._urgent is not None and self._lines is not None:
-                self._lines.write(self.me, self._urgent.row(), now)
+                self._lines.write(self.me, self._urgent.row(), self.now)
             if self._publishes:
                 self._publish()
-        return out
-
-    @property
-    def waiting(self) -> int:
-        """How many tasks wait here."""
-        return len(self.queue) if self.desk is None else self.desk.waiting
 
     def _hear_itself(self) -> None:
         """Take in what this engine has to say to itself."""
@@ -365,6 +379,7 @@ def _of_requests(name: str) -> Callable[[ServingEngine, Any], None]:
 
 
 _HANDLERS: dict[type, Callable[[ServingEngine, Any], None]] = {
+    TaskDone: ServingEngine._task_beside_done,
     RequestArrived: _of_requests("arrived"),
     Cancelled: _of_requests("cancelled"),
     BatchArrived: ServingEngine._take_batch,

@@ -9,7 +9,6 @@ request, it does by the newest plan that it has heard of.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping
 
@@ -33,6 +32,7 @@ from fairway.engine.serving.messages import (
     StageMoved,
     StageStuck,
 )
+from fairway.engine.serving.residency import OwnPart
 from fairway.engine.serving.side_by_side import SideBySide
 from fairway.engine.serving.stage_facts import StageFacts
 from fairway.engine.serving.task_queue import Task
@@ -58,6 +58,7 @@ class Forwarding(SideBySide):
 
     __slots__ = (
         "_batches",
+        "_begins_at_once",
         "_facts",
         "_facts_of_all",
         "_gathers",
@@ -76,32 +77,22 @@ class Forwarding(SideBySide):
         placer: BatchPlacer,
         table: StateTable,
         draws: np.random.Generator,
+        own: OwnPart,
         *,
         recovers: bool,
         kept: float,
-        watches_time: bool,
-        epoch: int,
-        reports_copies: bool,
-        keep_alive_seconds: float = math.inf,
         batches: Mapping[TaskGraph, GraphBatches],
         shares: Shares,
         returned: Returned,
         facts: dict[TaskGraph, list[StageFacts]],
     ) -> None:
         rules = placer.rules
-        super().__init__(
-            me,
-            rules,
-            table,
-            watches_time=watches_time,
-            epoch=epoch,
-            reports_copies=reports_copies,
-            keep_alive_seconds=keep_alive_seconds,
-        )
+        super().__init__(me, rules, table, own)
         self.ahead: Placer = placer  # type: ignore[assignment]  # where no configurator makes batches, it is one
         self.draws = draws
         self.here = TasksHere(kept)
         self._recovers = recovers
+        self._begins_at_once = not self._shared and self._urgent is None
         self._gathers = rules.gathers_joins
         self._keeps_plans = rules.keeps_plans
         self._batches = batches
@@ -143,34 +134,33 @@ class Forwarding(SideBySide):
 
     # Tasks come
 
-    def _take(self, flow: Flow, stage: int, sources: tuple[int, ...], gathered: int, at_once: bool = False) -> None:
+    def _take(self, flow: Flow, stage: int, sources: tuple[int, ...], gathered: int, is_alone: bool = False) -> None:
         """Let a task join the queue with its first inputs, and be ready to run with the last.
 
-        `at_once` says that no other task is before it.
+        One that `is_alone` begins at once where nothing runs: then no other that can run is before it.
         """
-        graph = flow.graph
+        graph, task = flow.graph, None
         facts = self._facts.get(graph) or self.facts(graph)
-        is_join, recovers, first = graph.is_join[stage], self._recovers, None
-        if is_join or recovers:
+        is_join = graph.is_join[stage]
+        is_noted = is_join or self._recovers
+        if is_noted:
             here, key = self.here, flow.request.key
             task = first = here.tasks.get(key)
             while task is not None and task.stage != stage:
                 task = task.sibling
-            if task is None and recovers and here.is_wary:
+            if task is None and here.is_wary and self._recovers:
                 if key in here.over or not self._is_open(flow.request):
                     return
                 flow = here.newest(flow)
-        else:
-            task = None
         if task is None:
             task = Task(flow, stage, facts, self.now, self._patience)
             task.moves = gathered
-            if is_join or recovers:
-                here.add(task, first)
+            if is_noted:
+                here.add(key, task, first)
             if is_join:
                 if gathered or not self._gathers:
                     self._enqueue(task, False)
-            elif at_once:
+            elif is_alone and self.running is None and self._begins_at_once:
                 self.load.admit(task.seconds)
                 self._row_changed = True
                 self._start(task)
@@ -243,7 +233,10 @@ class Forwarding(SideBySide):
         view, table, workers, keeps_plans = None, self._table, flow.workers, self._keeps_plans
         for successor in successors:
             if keeps_plans and table.present[planned := workers[successor]]:
-                self.send(flow, successor, planned, (stage,))
+                if planned == self.me:
+                    self._take(flow, successor, (stage,), False)
+                else:  # by far the most: `send` without a call
+                    self.out.append(made(Send, (planned, made(InputsArrived, (flow, successor, (stage,), False)))))
                 continue
             if view is None or view.own_queued != self.load.queued:  # the last one stays here
                 view = table.view(self.me, self.now, self.load)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from fairway.engine.serving.messages import (
     Command,
@@ -32,12 +33,24 @@ EPOCH_BITS = 40
 """Numbers that an engine gives begin with the epoch of its process, above so many bits: no life uses one of another."""
 
 
+class OwnPart(NamedTuple):
+    """How an engine looks after its own worker.
+
+    If it `watches_time`, it compares how long tasks take with what was expected, and wants to be woken when it is
+    `due`. `epoch` is larger each time that the worker comes back. With `reports_copies`, the engine that plans hears of
+    every copy of a model, and each task needs one to itself. A copy that has been idle for `keep_alive_seconds` goes.
+    """
+
+    watches_time: bool
+    epoch: int
+    reports_copies: bool = False
+    keep_alive_seconds: float = math.inf
+
+
 class Residency(ABC):
     """A worker's memory and the copies under way. Commands go to `out`; `now` is the time of what is happening.
 
-    `_row_changed` and `_models_changed` say that others should hear of it. With `reports_copies`, the engine that plans
-    hears of every copy of a model, and each task needs one to itself. A copy that has been idle for
-    `keep_alive_seconds` goes.
+    `_row_changed` and `_models_changed` say that others should hear of it.
     """
 
     __slots__ = (
@@ -57,16 +70,7 @@ class Residency(ABC):
         "out",
     )
 
-    def __init__(
-        self,
-        me: int,
-        rules: WorkerRules,
-        table: StateTable,
-        *,
-        epoch: int,
-        reports_copies: bool = False,
-        keep_alive_seconds: float = math.inf,
-    ) -> None:
+    def __init__(self, me: int, rules: WorkerRules, table: StateTable, own: OwnPart) -> None:
         self.me = me
         worker = None if me == OUTSIDE else table.fleet.workers[me]
         self.memory = DeviceMemory(
@@ -74,7 +78,7 @@ class Residency(ABC):
             table.model_bytes,
             rules.memory,
             table.homes_at(me),
-            shared=worker is not None and (worker.is_divided or reports_copies),
+            shared=worker is not None and (worker.is_divided or own.reports_copies),
         )
         self.now = -math.inf
         self.out: list[Command] = []
@@ -82,9 +86,9 @@ class Residency(ABC):
         self._fetch_seconds = table.fetch_seconds
         self._copies: dict[int, tuple[int, float]] = {}  # by number, the model of a copy and when it should end
         self._copied_until = -math.inf
-        self._numbers = epoch << EPOCH_BITS
-        self._reports_copies = reports_copies
-        self._keep_alive_seconds = keep_alive_seconds
+        self._numbers = own.epoch << EPOCH_BITS
+        self._reports_copies = own.reports_copies
+        self._keep_alive_seconds = own.keep_alive_seconds
         self._warmed: dict[int, int] = {}  # by model, the number of the last `Warm` message
         self._row_changed = False
         self._models_changed = False

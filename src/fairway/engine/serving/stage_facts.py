@@ -64,12 +64,13 @@ class StageFacts:
         for worker, seconds in enumerate(graph.seconds.T.tolist()):
             own = None if batches is None else batches[worker]
             kind = (id(own), *seconds)  # workers of one accelerator type have the very same batches
-            if kind not in kinds:
+            facts = kinds.get(kind)
+            if facts is None:
                 planned: tuple[Any, ...] = ()
                 if plan is not None:
                     times = plan.times[:, plan.kinds[worker]].tolist()
                     kept, after = plan.kept.tolist(), plan.after.tolist()
                     planned = (plan.sizes.tolist(), plan.largest.tolist(), times, kept, after, plan.groups)
-                kinds[kind] = cls(seconds, *shared, own, shares, *planned)
-            of_all.append(kinds[kind])
+                facts = kinds[kind] = cls(seconds, *shared, own, shares, *planned)
+            of_all.append(facts)
         return of_all

@@ -31,7 +31,7 @@ from fairway.engine.serving.messages import (
     TaskDone,
     TimePassed,
 )
-from fairway.engine.serving.residency import Residency
+from fairway.engine.serving.residency import OwnPart, Residency
 from fairway.engine.serving.task_queue import Task, TaskQueue
 from fairway.engine.serving.urgent_queue import UrgentQueue
 from fairway.made import made
@@ -56,14 +56,11 @@ SHED_REASON = "it could not have been in time any more"
 
 
 class Station(Residency):
-    """Its queue, its load and what runs.
-
-    If it `watches_time`, it compares how long tasks take with what was expected, and wants to be woken when it is
-    `due`.
-    """
+    """Its queue, its load and what runs."""
 
     __slots__ = (
         "_began",
+        "_has_keep_alive",
         "_idles",
         "_overtakes",
         "_passed",
@@ -82,20 +79,8 @@ class Station(Residency):
         "running",
     )
 
-    def __init__(
-        self,
-        me: int,
-        rules: WorkerRules,
-        table: StateTable,
-        *,
-        watches_time: bool,
-        epoch: int,
-        reports_copies: bool = False,
-        keep_alive_seconds: float = math.inf,
-    ) -> None:
-        super().__init__(
-            me, rules, table, epoch=epoch, reports_copies=reports_copies, keep_alive_seconds=keep_alive_seconds
-        )
+    def __init__(self, me: int, rules: WorkerRules, table: StateTable, own: OwnPart) -> None:
+        super().__init__(me, rules, table, own)
         self._urgent: UrgentQueue | None = None
         if rules.by_latest_start and me != OUTSIDE:
             self._urgent = UrgentQueue(len(table.fleet.models), sheds=rules.late != "serve")
@@ -107,7 +92,8 @@ class Station(Residency):
         self.running: Task | None = None
         self.due = 0.0 if self._settles else math.inf
         self._shared = False  # whether several tasks run beside each other (`side_by_side`)
-        self._watches_time = watches_time
+        self._watches_time = own.watches_time
+        self._has_keep_alive = own.keep_alive_seconds < math.inf
         self._overtakes = rules.overtakes
         self._patience = rules.patience
         self._prefetches = rules.memory.prefetches
@@ -349,7 +335,7 @@ class Station(Residency):
     def _rest(self) -> None:
         """A worker that is slow looks at its load now and then, until that is forgotten; idle copies may have to go."""
         self.due = self.now + _LOOK_SECONDS if self.load.pace.extra > 0 else math.inf
-        if self._keep_alive_seconds < math.inf:
+        if self._has_keep_alive:
             self.due = min(self.due, self.memory.next_expiry(self._keep_alive_seconds))
 
     def _run_task(self, task: Task, run: int | None = None) -> None:
@@ -384,9 +370,10 @@ class Station(Residency):
         """Take note of how long a task took, unless it raised, and rest."""
         _, failed, seconds = event
         now, pace = self.now, self.load.pace
-        if not failed and pace.ran(task.seconds, began if math.isnan(seconds) else now - seconds, now):
+        started = now - seconds if seconds >= 0.0 else began  # where it is not known, it is NaN
+        if not failed and pace.ran(task.seconds, started, now):
             self.load.sum_up()
-        if pace.extra > 0 or self._keep_alive_seconds < math.inf:
+        if pace.extra > 0 or self._has_keep_alive:
             self._rest()
         else:  # by far the most
             self.due = math.inf

@@ -53,11 +53,11 @@ class TasksHere:
         """All tasks of a request, those that have ended too."""
         return list(_siblings(self.tasks.get(key)))
 
-    def add(self, task: Task, sibling: Task | None) -> None:
-        """A task has come; `sibling` is the one that `tasks` has of its request."""
+    def add(self, key: int, task: Task, sibling: Task | None) -> None:
+        """A task of a request has come; `sibling` is the one that `tasks` has of it."""
         tasks = self.tasks
         task.sibling = sibling
-        tasks[task.flow.request.key] = task
+        tasks[key] = task
         if len(tasks) > self._most:
             self._let_go_of_ended()
             self._most = 2 * max(self._kept, len(tasks))  # so that it is rare, however many tasks wait here
@@ -68,7 +68,7 @@ class TasksHere:
         left = [other for other in self.of(key) if other is not task]
         self.tasks.pop(key, None)
         for other in reversed(left):
-            self.add(other, self.tasks.get(key))
+            self.add(key, other, self.tasks.get(key))
 
     def follow(self, flow: Flow) -> None:
         """Take note of the newest plan of a request."""
