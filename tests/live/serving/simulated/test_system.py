@@ -301,3 +301,21 @@ def test_copies_of_models_with_slices_are_let_go_for_others() -> None:
     assert worker_here.tally.evictions >= 5, "there is room for one of the two"
     system.time.advance(5.0)
     assert len(worker_here._models.there) == 1
+
+
+@pytest.mark.parametrize("scheduler", ["front", "esg", "fairway"])
+def test_batches_of_a_configurator_have_the_slices_of_their_models(scheduler: str) -> None:
+    nowhere = Path("/nonexistent")
+    slices = (("small", Slice(250)), ("large", Slice(750)))
+    settings = ServingSettings(
+        "tests.live.serving.sliced:both", nowhere, nowhere, workers=1, scheduler=scheduler, slices=slices
+    )
+    system = SimulatedSystem(settings)
+    system.start()
+    with system.client() as client:
+        for _ in range(4):
+            answer = client.ask(seconds=0.0)
+            assert (answer[0], answer[2]) == ("small", "large")
+        before = system.time.now()
+        client.ask(seconds=0.0)
+    assert system.time.now() - before == pytest.approx(0.08, rel=0.2), "20 ms on a quarter, beside 20 ms on the rest"
