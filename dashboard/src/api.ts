@@ -16,6 +16,8 @@ export interface Served {
   emulated: boolean;
   memory_bytes: number | null;
   restarts: number;
+  slices?: Record<string, { part: number; memory_bytes: number | null }>;
+  not_enforced?: string[];
   workers: { number: number; present: boolean; open: number | null; waiting: number | null; resident: string[] | null;
     hits: number | null; misses: number | null; loads: number | null; evictions: number | null; replied: number | null; in_time: number | null; late: number | null }[];
 }

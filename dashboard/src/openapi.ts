@@ -821,6 +821,11 @@ export interface components {
             started_at: number;
             /** Store */
             store: string;
+            /**
+             * Caveats
+             * @description What is not enforced or not protected on the machines, a sentence each.
+             */
+            caveats: string[];
         };
         /**
          * Usage

@@ -215,6 +215,8 @@ def test_usage_is_a_table_csv_or_json(made: Made) -> None:
 def test_workers_and_draining_them(made: Made) -> None:
     text = printed("workers")
     assert re.search(r"v100/0 +busy +job-1 +9 +emulated +local", text)
+    assert "parts are counted, but not enforced: no control group" in printed("workers")
+    assert "not enforced" not in json.dumps(document("workers")), "what scripts read has it in the status alone"
     assert document("workers")["workers"] == WORKERS
     assert re.search(r"k80/0 +drained", printed("drain", "k80"))
     assert re.search(r"k80/0 +free", printed("drain", "k80/0", "--undo"))

@@ -94,6 +94,7 @@ STATUS = {
     "workers": {"v100": {"total": 2, "busy": 2, "drained": 0, "lost": 0},
                 "k80": {"total": 1, "busy": 0, "drained": 0, "lost": 0}},
     "healthy": True, "store": "/var/lib/fairway/fairway.db",
+    "caveats": ["parts are counted, but not enforced: no control group"],
 }  # fmt: skip
 
 

@@ -65,6 +65,7 @@ class StandIn:
         self.settings = ControllerSettings(directory, emulate=workers, time_scale=time_scale, round_seconds=3600.0)
         self.table = catalog.builtin()
         self.emulated = True
+        self.caveats: tuple[str, ...] = ()
         self.healthy = True
         self.trouble: str | None = None
         self.idle = idle

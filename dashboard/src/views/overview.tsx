@@ -48,7 +48,7 @@ function Training({ run, state }: { run: TrainingRun; state: State }) {
         <Tile name="In time for deadlines" value={met === null ? "–" : percent(met)} note={met === null ? "no job has one" : "of jobs with a deadline"} href="#/jobs" />
         <Tile name="Cost" value={rate === null ? "–" : `${dollars(rate)}/h`} note={rate === null ? "types have no prices" : `${dollars(costOf(run))} used so far`} href="#/teams" />
       </div>
-      <Card title="Cluster" note={state.status ? `Policy ${state.status.policy}, rounds of ${span(state.status.round_seconds)}${state.status.emulated ? "; emulated accelerators" : ""}.` : run.policy ? `Policy ${run.policy}.` : undefined}>
+      <Card title="Cluster" note={state.status ? `Policy ${state.status.policy}, rounds of ${span(state.status.round_seconds)}${state.status.emulated ? "; emulated accelerators" : ""}.${(state.status.caveats ?? []).map((said) => ` Note: ${said}.`).join("")}` : run.policy ? `Policy ${run.policy}.` : undefined}>
         <Map run={run} state={state} />
       </Card>
       <div class="columns">

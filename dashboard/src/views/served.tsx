@@ -50,9 +50,16 @@ export function ServedOverview({ state }: { state: State }) {
   );
 }
 
+/** Which parts of a worker models have, and what of that nothing holds. */
+function slices(served: Served): string | undefined {
+  const parts = Object.entries(served.slices ?? {}).map(([model, own]) => `${model} ${digits(own.part)}`);
+  if (!parts.length) return undefined;
+  return [`Slices of a worker: ${parts.join(", ")}.`, ...(served.not_enforced ?? []).map((said) => `Not enforced: ${said}.`)].join(" ");
+}
+
 function Standing({ served }: { served: Served }) {
   return (
-    <Card title="Workers now">
+    <Card title="Workers now" note={slices(served)}>
       <Table
         label="Workers" rows={served.workers} keyOf={(worker) => worker.number}
         columns={[

@@ -27,7 +27,13 @@ def workers(json_to: JsonTo = None, address: Address = None, token: Token = None
     with connected(address, token) as client:
         found = client.workers()
         reserved = client.reservations() if json_to != STDOUT else []
+        caveats = client.status().caveats if json_to != STDOUT else ()
     _print(found, json_to)
+    if caveats:
+        from fairway.cli import words
+
+        for caveat in caveats:
+            words.console().print(words.text(caveat, "yellow"))
     if reserved:
         from fairway.cli.reservations import print_reservations
 

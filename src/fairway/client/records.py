@@ -256,6 +256,7 @@ class Status(Record):
     store: str | None = None
     jobs: Mapping[str, int] = field(default_factory=dict)
     workers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    caveats: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -128,6 +128,11 @@ class SchedulerView(Protocol):
         ...
 
     @property
+    def caveats(self) -> tuple[str, ...]:
+        """What is not enforced or not protected here, a sentence each."""
+        ...
+
+    @property
     def healthy(self) -> bool:
         """Whether it runs and its agent answers."""
         ...

@@ -173,3 +173,9 @@ def test_why_a_job_does_not_wait_any_more(own: Served, client: httpx.Client) -> 
     client.post("/jobs/job-2/cancel")
     told = client.get("/jobs/job-2/explain").json()
     assert (told["code"], told["reason"]) == ("Cancelled", "cancelled by tester")
+
+
+def test_the_status_says_what_is_not_enforced(own: Served, client: httpx.Client) -> None:
+    assert client.get("/status").json()["caveats"] == []
+    own.scheduler.caveats = ("parts of GPUs are counted, but not enforced: no MPS",)
+    assert client.get("/status").json()["caveats"] == ["parts of GPUs are counted, but not enforced: no MPS"]

@@ -44,6 +44,7 @@ def cluster_story(status: Status) -> RenderableType:
         ("time", None if status.time_scale == 1 else f"runs {status.time_scale:g} times as fast"),
         ("store", words.text(status.store)),
         ("jobs", _counts(status)),
+        *[("note", words.text(caveat, "yellow")) for caveat in status.caveats],
     ]
     table = _small_table("type", "workers", "busy", "drained", "lost")
     for name, numbers in status.workers.items():

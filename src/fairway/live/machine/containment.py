@@ -185,6 +185,13 @@ class Containment:
         """Where agents may make groups, as far as this process can."""
         return tuple(dict.fromkeys(group for kind in ("pids", *_BOUNDS) for group in _own_groups(kind)))
 
+    @classmethod
+    def enforced_here(cls) -> frozenset[str]:
+        """What could be bounded here; nothing of it stays."""
+        trial = cls.found(Path(f"/trial/{os.getpid()}"))
+        trial.discard()
+        return trial.enforced
+
     @property
     def caveats(self) -> tuple[str, ...]:
         """What a user has to know of what the kernel does not offer here."""

@@ -52,6 +52,7 @@ class StatusForm(BaseModel):
     trouble: str | None = Field(description="Why it is not healthy; null while it is.")
     started_at: float
     store: str
+    caveats: list[str] = Field(description="What is not enforced or not protected on the machines, a sentence each.")
 
 
 @router.get("/status", summary="See how the system stands", responses={200: {"model": StatusForm}})
@@ -89,6 +90,7 @@ def status_of(scheduler: SchedulerView) -> StatusForm:
         trouble=scheduler.trouble,
         started_at=statistics.started_at,
         store=scheduler.store.address,
+        caveats=list(scheduler.caveats),
     )
 
 

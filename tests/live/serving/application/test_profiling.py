@@ -125,9 +125,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> N
 SLICED = "tests.live.serving.sliced:small"
 
 
-@pytest.mark.skipif(
-    "cpu" not in Containment.found(Path("/tmp/fairway-test-slices")).enforced, reason="CPU time cannot be bounded here"
-)
+@pytest.mark.skipif("cpu" not in Containment.enforced_here(), reason="CPU time cannot be bounded here")
 def test_a_stage_is_measured_on_parts_of_a_worker_that_it_is_held_to(tmp_path: Path) -> None:
     """It needs 20 ms of a CPU, so 80 ms of a quarter of one; how much more, a busy machine decides."""
     profiler = Profiler(SLICED, ProfileOptions((1,), repeats=2, parts=(Slice(250), Slice(1000))))

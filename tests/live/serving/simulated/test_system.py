@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairway.configure.slices.parts import Slice
 from fairway.engine.serving.messages import StageDone
 from fairway.live.serving.clients.client_protocol import RequestFailedError
 from fairway.live.serving.runtime import worker
@@ -275,3 +276,46 @@ def test_a_planner_that_is_back_refuses_nothing_before_it_knows_the_workers(rows
         with system.client() as client:
             assert client.ask(x=number) == 3 * number + number * number
         system.time.advance(6.0)
+
+
+def test_models_with_slices_run_at_once_where_nothing_holds_them_to_those() -> None:
+    """Copies share the worker's process then, and the worker says so."""
+    slices = (("Double", Slice(250)), ("Square", Slice(750)))
+    system = _system("fork", workers=1, slices=slices)
+    with system.client() as client:
+        for number in range(6):
+            before = system.time.now()
+            assert client.ask(x=number) == 3 * number + number * number
+            if number > 1:  # 10 ms on a quarter, and beside that 10 ms on three quarters
+                assert system.time.now() - before == pytest.approx(0.04, abs=0.005)
+    (worker_here,) = system.workers.values()
+    assert worker_here._slices.not_enforced[0].startswith("slices are counted, but not enforced")
+    assert worker_here.tally.misses == 2, "each model was loaded once"
+
+
+def test_copies_of_models_with_slices_are_let_go_for_others() -> None:
+    slices = (("Double", Slice(500)), ("Square", Slice(500)))
+    system = _system("fork", workers=1, memory_bytes=10e6, slices=slices)
+    assert _answers(system, range(5)) == [3 * x + x * x for x in range(5)]
+    (worker_here,) = system.workers.values()
+    assert worker_here.tally.evictions >= 5, "there is room for one of the two"
+    system.time.advance(5.0)
+    assert len(worker_here._models.there) == 1
+
+
+@pytest.mark.parametrize("scheduler", ["front", "esg", "fairway"])
+def test_batches_of_a_configurator_have_the_slices_of_their_models(scheduler: str) -> None:
+    nowhere = Path("/nonexistent")
+    slices = (("small", Slice(250)), ("large", Slice(750)))
+    settings = ServingSettings(
+        "tests.live.serving.sliced:both", nowhere, nowhere, workers=1, scheduler=scheduler, slices=slices
+    )
+    system = SimulatedSystem(settings)
+    system.start()
+    with system.client() as client:
+        for _ in range(4):
+            answer = client.ask(seconds=0.0)
+            assert (answer[0], answer[2]) == ("small", "large")
+        before = system.time.now()
+        client.ask(seconds=0.0)
+    assert system.time.now() - before == pytest.approx(0.08, rel=0.2), "20 ms on a quarter, beside 20 ms on the rest"

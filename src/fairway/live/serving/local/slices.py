@@ -34,7 +34,6 @@ class LocalSlices:
     def __init__(self, settings: ServingSettings, number: int) -> None:
         self._settings, self._number = settings, number
         self._numbers = itertools.count()
-        self._containment = Containment.found(settings.directory)
         self._daemons = MpsDaemons(settings.directory)
         self._trouble: str | None = None
 
@@ -72,6 +71,10 @@ class LocalSlices:
         if held.memory_bytes is not None:
             return held.memory_bytes
         return int(held.part * max(self._settings.memory_bytes or 0.0, self._of_machine))
+
+    @cached_property
+    def _containment(self) -> Containment:
+        return Containment.found(self._settings.directory)
 
     @cached_property
     def _of_machine(self) -> float:
