@@ -1,9 +1,10 @@
 """What it takes to bring state rows from node to node: four keepers, each a process, and 64 workers, never idle.
 
     python -m benchmarks._ray_rows NODE NODES WORKERS DIRECTORY
+    python -m benchmarks._ray_rows SECONDS
 
 The rows of all workers change in every period, written by a process beside the keepers. What counts is the CPU time of
-the keepers, all together.
+the keepers, all together. What as many processes take that wake as often, and do nothing, stands beside it.
 """
 
 from __future__ import annotations
@@ -60,6 +61,14 @@ def keep(node: int, workers: int, directory: Path) -> None:
         print(json.dumps([time.process_time(), time.monotonic()]), flush=True)
 
 
+def wake(seconds: float) -> None:
+    """Wake once in a period, and do nothing; print which part of a core that took."""
+    began, end = time.process_time(), time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(PERIOD_SECONDS)
+    print((time.process_time() - began) / seconds)
+
+
 def rows(seconds: float = 10.0, workers: int = 64, nodes: int = 4) -> Iterator[Result]:
     """The keepers' share of one core, and how old the rows of other nodes are."""
     with tempfile.TemporaryDirectory(prefix="fairway-rows-") as place:
@@ -104,6 +113,10 @@ def rows(seconds: float = 10.0, workers: int = 64, nodes: int = 4) -> Iterator[R
     what = f"rows of {workers} workers on {nodes} nodes every {1000 * PERIOD_SECONDS:g} ms"
     yield Result(f"{what}: the keeper of the busiest node", "cores", max(shares), target=_TARGET, extra=extra)
     yield Result(f"{what}: all keepers together", "cores", sum(shares), target=_TARGET)
+    command = [sys.executable, "-m", "benchmarks._ray_rows", str(seconds)]
+    idle = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(nodes)]
+    wakes = sum(float(each.communicate()[0]) for each in idle)
+    yield Result(f"{nodes} processes that wake every {1000 * PERIOD_SECONDS:g} ms and do nothing", "cores", wakes)
 
 
 def _worked(directories: list[Path], workers: int, seconds: float) -> list[float]:
@@ -138,4 +151,7 @@ def _host(node: int) -> str:
 
 
 if __name__ == "__main__":
-    keep(int(sys.argv[1]), int(sys.argv[3]), Path(sys.argv[4]))
+    if len(sys.argv) == 2:
+        wake(float(sys.argv[1]))
+    else:
+        keep(int(sys.argv[1]), int(sys.argv[3]), Path(sys.argv[4]))

@@ -95,7 +95,7 @@ def kills(count: int, seed: int) -> Iterator[Result]:
                 node = 0 if number % _HEAD_EACH == _HEAD_EACH - 1 else draws.choice([1, 2])
                 began_waiting = time.monotonic()
                 cluster.kill_node(node)
-                cluster.start_node(node)
+                _start_again(cluster, node)
                 while clients.present() < _NODES:
                     if time.monotonic() - began_waiting > _PATIENCE_SECONDS:
                         break
@@ -113,6 +113,20 @@ def kills(count: int, seed: int) -> Iterator[Result]:
     what = f"{count} kills of a Ray node under load"
     yield Result(f"accepted requests without a right answer, {what}", "", len(clients.wrong), target=0.0, extra=extra)
     yield Result(f"longest until all workers and the node are there, {what}", "s", max(away), target=_MOST_SECONDS)
+
+
+def _start_again(cluster: NumberedCluster, node: int, tries: int = 3) -> None:
+    """Ray gives a node half a minute to start, too little where much else runs: it is tried again, as people do."""
+    for left in reversed(range(tries)):
+        try:
+            cluster.start_node(node)
+        except AssertionError:
+            if not left:
+                raise
+            say(f"Ray does not start node {node}; it is tried again")
+            cluster.kill_node(node)
+        else:
+            return
 
 
 class _served:  # noqa: N801 - it is used as a function

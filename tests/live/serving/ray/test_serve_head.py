@@ -107,6 +107,7 @@ def test_a_service_comes_back_with_nodes_that_join_a_head_that_has_forgotten(tmp
             print(f"raylets that the head does not know have ended after {time.monotonic() - began:.1f} s")
             clients.end()
             for node in (1, 2):
+                until(lambda node=node: not any(map(service.is_worker, cluster.processes(str(node)))))  # type: ignore[misc]
                 cluster.kill_node(node)
                 cluster.start_node(node)
             began = time.monotonic()

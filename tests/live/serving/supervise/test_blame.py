@@ -9,6 +9,7 @@ import pytest
 from fairway.live.serving.seams.run_record import Lane, LaneKind, Running, RunRecord, mark_of, workflow_of
 from fairway.live.serving.seams.transport import WireError
 from fairway.live.serving.seams.values import Parcel
+from fairway.live.serving.seams.worker_pool import MACHINE_LOST
 from fairway.live.serving.supervise.blame import HELD, SET_ASIDE, TRIED, Blame, Death, Notice
 
 _WORKFLOW = ("workflow", 0)
@@ -49,6 +50,38 @@ def test_a_request_that_ends_two_workers_is_refused_with_the_reason() -> None:
     assert blame.notice(0).culprits == {}, "one request says nothing of the others of its workflow"
     blame.time_passed(400.0, all_there=True, several_there=True)
     assert blame.notice(0).refused == {}, "not for ever"
+
+
+def test_nothing_is_held_against_what_ran_on_a_machine_that_is_lost() -> None:
+    """Eight workers end at once, in the middle of requests of one workflow and of a load."""
+    blame = _blame()
+    for number in range(8):
+        blame.died(1.0, Death([_ran(_mark(number)), _load()], MACHINE_LOST))
+    notice = blame.notice(0)
+    assert (notice.culprits, notice.refused, notice.again) == ({}, {}, frozenset())
+    assert notice.suspects_run, "they are tried again at once"
+
+
+def test_a_request_that_is_lost_with_machine_after_machine_is_refused_after_the_third() -> None:
+    blame = _blame()
+    for now in (1.0, 100.0):
+        blame.died(now, Death([_ran(_mark(1), _mark(2))], MACHINE_LOST))
+        blame.told()
+    blame.cleared(_mark(2))
+    assert blame.notice(0).refused == {}
+    blame.died(200.0, Death([_ran(_mark(1), _mark(2))], MACHINE_LOST))
+    assert blame.is_new
+    assert list(blame.notice(0).refused) == [_mark(1)]
+    assert "its machine was lost each time" in blame.notice(0).refused[_mark(1)]
+    assert blame.notice(0).culprits == {}
+
+
+def test_what_had_ended_before_a_machine_was_lost_is_no_suspect() -> None:
+    blame = _blame()
+    blame.told()
+    blame.died(1.0, Death([_ran(_mark(1), ended=0.9)], MACHINE_LOST))
+    assert blame.notice(0).suspects == frozenset()
+    assert not blame.is_new
 
 
 def test_others_of_the_workflow_wait_while_there_is_one_worker_only() -> None:

@@ -124,7 +124,8 @@ def main(text: str) -> int:
     os.dup2(2, 1)  # what Ray prints is no answer
     try:
         connect(options["address"], options["namespace"])
-        said = {"ok": True, "address": ray.get_runtime_context().gcs_address}
+        is_far = options["address"].startswith("ray://")
+        said = {"ok": True, "address": options["address"] if is_far else ray.get_runtime_context().gcs_address}
     except (InputError, OSError) as error:
         said = {"ok": False, "error": str(error)}
     answers.write(json.dumps(said).encode() + b"\n")

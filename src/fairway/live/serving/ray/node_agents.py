@@ -28,6 +28,9 @@ from fairway.live.serving.ray.ray_client import RayAwayError, RayClient, RayRefu
 _LOG = logging.getLogger(__name__)
 
 _START_SECONDS, _END_SECONDS = 120.0, 15.0
+_COME_SECONDS, _GO_SECONDS = 40.0, 5.0
+"""How long one that comes later is waited for; an answer that Ray has lost with its head never comes."""
+
 _LOOK_SECONDS = 5.0
 _BACK_OFF = BackOff(_LOOK_SECONDS, 300.0)
 _CLOCK_TRIES = 5
@@ -107,9 +110,9 @@ class NodeAgents:
         self._end([node.agent for node in self.all])
         self.all.clear()
 
-    def _end(self, agents: Sequence[str]) -> None:
+    def _end(self, agents: Sequence[str], seconds: float = _END_SECONDS) -> None:
         """Wait until these have cleared up, as they do by themselves, too, without a line; and end them."""
-        wait([self._client.ask("call", agent, "end") for agent in agents], _END_SECONDS)
+        wait([self._client.ask("call", agent, "end") for agent in agents], seconds)
         for agent in agents:
             self._client.ask("kill", agent)
 
@@ -119,18 +122,20 @@ class NodeAgents:
         content = self._content(number, node.address)
         return agent, self._client.ask("make", "agent", agent, node.id, 0, (content,), "clock", ())
 
-    def _begun(self, number: int, node: RayNode, agent: str, clock: Future[Any]) -> Node:
-        _got(node, clock)
-        offset = self._clock_offset(node, agent)
-        port = _got(node, self._client.ask("call", agent, "start", offset))
+    def _begun(
+        self, number: int, node: RayNode, agent: str, clock: Future[Any], seconds: float = _START_SECONDS
+    ) -> Node:
+        _got(node, clock, seconds)
+        offset = self._clock_offset(node, agent, seconds)
+        port = _got(node, self._client.ask("call", agent, "start", offset), seconds)
         return Node(number, node, agent, Place(node.address, port, 0))
 
-    def _clock_offset(self, node: RayNode, agent: str) -> float:
+    def _clock_offset(self, node: RayNode, agent: str, seconds: float) -> float:
         """What to add to the clock of a node to have that of this process; by the quickest of a few answers."""
         found: list[tuple[float, float]] = []
         for _ in range(_CLOCK_TRIES):
             before = time.monotonic()
-            boot, there = _got(node, self._client.ask("call", agent, "clock"))
+            boot, there = _got(node, self._client.ask("call", agent, "clock"), seconds)
             after = time.monotonic()
             if _BOOT.exists() and boot == _BOOT.read_text():
                 return 0.0
@@ -144,33 +149,33 @@ class NodeAgents:
             with suppress(FairwayError, TimeoutError):  # Ray itself may be away for a while
                 for node in self._client.nodes():
                     if node.id not in self._used and time.monotonic() >= self._again_at.get(node.id, 0.0):
-                        self._take(node)
-                        wake()
+                        number = self._used[node.id] = next(self._numbers)
+                        Thread(target=self._take, args=(number, node, wake), name="fairway-node", daemon=True).start()
 
-    def _take(self, node: RayNode) -> None:
+    def _take(self, number: int, node: RayNode, wake: Callable[[], None]) -> None:
         """Have an agent on a node that has come; one that cannot be used yet, as when its port is, is tried again."""
-        number = self._used[node.id] = next(self._numbers)
         agent, clock = self._made(number, node)
         try:
-            begun = self._begun(number, node, agent, clock)
+            begun = self._begun(number, node, agent, clock, _COME_SECONDS)
             if self._beside is not None:
-                _LOG.warning("%s", _got(node, self._client.ask("call", agent, "run_beside", *self._beside)))
+                said = self._client.ask("call", agent, "run_beside", *self._beside)
+                _LOG.warning("%s", _got(node, said, _COME_SECONDS))
         except FairwayError as error:
-            del self._used[node.id]
-            self._end([agent])
-            if isinstance(error, RayAwayError):
-                raise
-            self._failures[node.id] += 1
-            self._again_at[node.id] = time.monotonic() + _BACK_OFF.seconds(self._failures[node.id])
-            _LOG.warning("%s", error)
+            if not isinstance(error, RayAwayError):
+                self._failures[node.id] += 1
+                self._again_at[node.id] = time.monotonic() + _BACK_OFF.seconds(self._failures[node.id])
+                _LOG.warning("%s", error)
+            self._end([agent], _GO_SECONDS)
+            self._used.pop(node.id, None)
             return
         self._come.put(begun)
+        wake()
 
 
-def _got(node: RayNode, said: Future[Any]) -> Any:
+def _got(node: RayNode, said: Future[Any], seconds: float = _START_SECONDS) -> Any:
     """What an agent answers; raises `InputError` with what it says if it cannot."""
     try:
-        return said.result(_START_SECONDS)
+        return said.result(seconds)
     except RayRefusedError as error:
         raise InputError(f"node {node.address} of the Ray cluster cannot be used: {error}") from None
     except TimeoutError:

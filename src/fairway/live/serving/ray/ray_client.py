@@ -101,8 +101,7 @@ class RayClient:
             except BaseException:
                 end_client(process)
                 raise
-        if not self._address.startswith("ray://"):
-            self._address = said["address"]  # where it is sought again, however it was found
+        self._address = said["address"]  # where it is sought again, however it was found
         return process
 
     def _keep(self) -> None:

@@ -30,6 +30,7 @@ from fairway.live.serving.ray.node_agent import node_directory
 from fairway.live.serving.ray.node_agents import Node, NodeAgents
 from fairway.live.serving.ray.ray_client import RayClient
 from fairway.live.serving.seams.transport import Line, Message
+from fairway.live.serving.seams.worker_pool import MACHINE_LOST
 from fairway.live.serving.supervise.settings import ServingSettings
 
 _LOG = logging.getLogger(__name__)
@@ -240,7 +241,7 @@ class RayPool:
             self._places.pop(keeper_number(node), None)
             for worker in self._workers.values():
                 if _is_on(worker, node):
-                    self._forget(worker, "its node is gone")
+                    self._forget(worker, "its node is gone", MACHINE_LOST)
         if has_news:
             self._tell_places()
 
@@ -281,13 +282,13 @@ class RayPool:
             if worker.actor == actor:
                 self._forget(worker, why)
 
-    def _forget(self, worker: _Worker, why: str) -> None:
+    def _forget(self, worker: _Worker, why: str, status: str = _KILLED) -> None:
         """Its actor is gone, or is let go: the next life has another one, perhaps elsewhere."""
         if worker.actor is not None and worker.node is not None:
             self.keepers.tell(("dismiss", worker.actor), worker.node.number)
             self._client.ask("kill", worker.actor)
         if worker.ended is None:
-            worker.ended, worker.last_words = _KILLED, why
+            worker.ended, worker.last_words = status, why
         worker.actor, worker.node, worker.has_joined = None, None, False
 
     def _with_room(self, number: int) -> Node | None:

@@ -12,6 +12,9 @@ from typing import Protocol
 
 from fairway.live.serving.seams.transport import Line
 
+MACHINE_LOST = "its machine is gone"
+"""How a worker has ended that was lost with its machine, whatever it did."""
+
 
 class WorkerPool(Protocol):
     """Starts and ends worker processes; only `wake`, `ended`, `pid` and `last_words` may be called from any thread."""
@@ -21,7 +24,7 @@ class WorkerPool(Protocol):
         ...
 
     def ended(self, number: int) -> str | None:
-        """How the process of a worker has ended, in a word or a number; None while it lives, or if there is none."""
+        """How the process of a worker has ended: its status, or `MACHINE_LOST`; None while it lives, or is none."""
         ...
 
     def pid(self, number: int) -> int:

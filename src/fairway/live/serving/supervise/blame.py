@@ -10,6 +10,8 @@ and no process at hand:
 - A request that was put aside, since it took longer than usual while others waited for its worker, is a suspect as
   well, but it may take twice as long the next time; after the third time it is refused. Of all that were put aside one
   runs at a time, and nothing beside it of a workflow that had several of them: they hold one worker at most.
+- What ran on a machine that is lost is held against no workflow and no model, of which many may have run there at once.
+  A request that was lost with three machines is refused.
 - Other requests of its workflow wait as well while there is one worker only, or none, since they may be of the same
   kind, and are on trial then. If it was signal 9, they wait for three seconds at most, and are not.
 - A workflow with several suspects that are not cleared is on trial: one request of it at a time, through one door. If
@@ -31,6 +33,7 @@ from typing import NamedTuple
 from fairway.back_off import BackOff
 from fairway.live.serving.seams.run_record import NO_MARK, LaneKind, Running, workflow_of
 from fairway.live.serving.seams.transport import WireError
+from fairway.live.serving.seams.worker_pool import MACHINE_LOST
 
 MOST_DEATHS = 2.0
 """So many deaths, counted by their weight, and a request is refused, or a model set aside."""
@@ -148,6 +151,9 @@ class Blame:
 
     def died(self, now: float, death: Death) -> None:
         """A worker has died."""
+        if death.status == MACHINE_LOST:
+            self._lost_with_machine(now, {mark for each in death.doing if each.is_active for mark in each.marks})
+            return
         overrun = [each for each in death.doing if each.kind == death.overrun]
         doing = overrun or [each for each in death.doing if each.is_active]
         weight = 1.0
@@ -259,9 +265,21 @@ class Blame:
                 case.has_proof = True
                 told = how if overran and not gave_up else f"{how} each time that it was tried"
                 self._refuse(now, mark, f"it {told}, so it is not tried again")
+        self._bound_weights()
+        self._judge(now, kind, case, death, f"{kind} '{name}' {how}")
+
+    def _lost_with_machine(self, now: float, marks: set[bytes]) -> None:
+        for mark in marks - {NO_MARK}:
+            self._is_new = True
+            total = self._weights[mark] = self._weights.get(mark, 0.0) + _KILLED
+            self._weights.move_to_end(mark)
+            if total >= MOST_DEATHS:
+                self._refuse(now, mark, "its machine was lost each time that it was tried, so it is not tried again")
+        self._bound_weights()
+
+    def _bound_weights(self) -> None:
         while len(self._weights) > _MOST_REFUSED:
             self._weights.popitem(last=False)
-        self._judge(now, kind, case, death, f"{kind} '{name}' {how}")
 
     def _judge(self, now: float, kind: str, case: _Case, death: Death, what: str) -> None:
         weight = sum(each[1] for each in case.deaths)
