@@ -32,7 +32,7 @@ TOO_LONG = 70  # the exit code of a run that took longer than it may
 _LARGE = (
     "numba.np.ufunc", "scipy.optimize", "scipy.sparse", "scipy.linalg", "highspy", "rustworkx",
     "pydantic", "yaml", "sqlalchemy.dialects.sqlite", "psycopg", "fastapi", "uvicorn", "httpx", "prometheus_client",
-    "typer.testing", "rich.table", "asyncio", "coverage", "pytest", "xdist",
+    "typer.testing", "rich.table", "asyncio", "pytest", "xdist",
     "hypothesis.stateful", "schemathesis.pytest.plugin", "anyio.pytest_plugin",
 )
 # fmt: on

@@ -76,12 +76,13 @@ class Selection:
         """The tests that execute the statement; if none was seen to (processes are killed), those of its file."""
         file = str(mutant.file.relative_to(SOURCE))
         records = self._records[compiled]
-        if not mutant.imported:
+        imported = mutant.imported or self.is_imported(mutant, compiled)
+        if not imported:
             found = {test for record in records for line in mutant.lines for test in record.tests(file, line)}
             if found:
                 return found
         found = {test for record in records for test in record.tests_of_file(file)}
-        if mutant.imported or not found:  # what a module defines may matter to whatever imports it
+        if imported or not found:  # what a module defines may matter to whatever imports it
             near = [record for record in records if _near(record, mutant.file)]
             found |= {test for record in near for test in record.seconds}
         return found

@@ -115,6 +115,7 @@ class Cluster:
         self._heap: list[tuple[float, int, int, int, int, Any]] = []
         self._number = 0
         self._lives = [0] * (len(self.fleet) + 1)
+        self._published: dict[int, int] = {}
         self._heard: dict[tuple[int, int], float] = {}
         self._known: dict[int, float] = {}  # since when the others know that an engine is back
         self._dues = [math.inf] * (len(self.fleet) + 1)
@@ -258,6 +259,8 @@ class Cluster:
                 ended = ModelLoaded(number, model) if problem is None else ModelFailed(number, model, problem)
                 self.put(source, ended, there)
             case PublishLoad(sequence=number, queued=queued, busy_until=busy_until):
+                assert number > self._published.get(source, number - 1), "numbers of rows rise"
+                self._published[source] = number
                 self._publish(source, PeerLoad(source, number, queued, busy_until))
             case PublishModels(sequence=number, models=models):
                 self._publish(source, PeerModels(source, number, models))

@@ -181,8 +181,7 @@ async def rotate(request: Request, service: ServiceOf, _: Admin, token: TokenId)
     status_code=204,
     responses={204: {"description": "It is worth nothing from now on."}, **problems_for(403, 404, 422)},
 )
-async def delete_token(service: ServiceOf, _: Admin, token: TokenId) -> Response:
+async def delete_token(service: ServiceOf, _: Admin, token: TokenId) -> None:
     """Let a token be worth nothing from now on; streams that it opened end."""
     await service.run(lambda: service.store.write(revoke_token, token, at=time.time()))
     service.tokens.forget()
-    return Response(status_code=204)
