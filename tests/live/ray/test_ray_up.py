@@ -114,7 +114,7 @@ def test_nodes_without_labels_are_one_line(without_labels: str) -> None:
 
 def test_nodes_on_which_nothing_can_be_served_are_one_line(serving_without_labels: str) -> None:
     assert serving_without_labels.count("\n") == 1
-    assert "no node of the Ray cluster has an accelerator (127.0.0.1)" in serving_without_labels
+    assert "no node of the Ray cluster has an accelerator (" in serving_without_labels
 
 
 def test_a_type_that_no_node_has_and_a_directory_that_no_node_sees_are_refused(live: Installation) -> None:

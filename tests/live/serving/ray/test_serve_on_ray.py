@@ -346,6 +346,7 @@ def test_more_workers_than_accelerators_are_refused(cluster: NumberedCluster) ->
     assert left_in(cluster) == "[] 6.0"
 
 
+@pytest.mark.soak  # the agent, which refuses it, is tested by itself
 def test_a_directory_that_a_node_does_not_have_is_refused(cluster: NumberedCluster, hidden: Path | None) -> None:
     if hidden is None:
         pytest.skip("only root can give a node other files than those of this machine")

@@ -107,6 +107,7 @@ class NodeAgents:
         """Let all nodes be as they were before."""
         self._is_over = True
         self._looks.set()
+        self.come()
         self._end([node.agent for node in self.all])
         self.all.clear()
 
