@@ -37,7 +37,6 @@ from fairway.live.backend.answers import Refusal, RefusedError
 from fairway.live.backend.codec import REPORTS, Document
 from fairway.live.backend.reports import AcceleratorsChanged, BackendReport
 from fairway.live.devices.look import GpuWatch, looked_within
-from fairway.live.local.abandoned_groups import hold, remove_abandoned, undisturbed
 from fairway.live.local.agent.frames import SOCKET, encoded, listening_socket, peer_of, read_message
 from fairway.live.local.agent.keepers import KeeperProcesses, Keepers
 from fairway.live.local.agent.messages import (
@@ -57,6 +56,7 @@ from fairway.live.local.agent.messages import (
 from fairway.live.local.agent.nurseries import Nursery
 from fairway.live.local.agent.run_table import RunTable
 from fairway.live.local.identity import ProcessIdentity, identify, open_process
+from fairway.live.machine.abandoned_groups import hold, remove_abandoned, undisturbed
 from fairway.live.machine.containment import Containment
 from fairway.live.machine.machine_size import machine_size
 from fairway.wall_clock import MachineClock

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fairway.configure.slices.parts import Slice
 from fairway.live.devices.mps import MpsDaemons, MpsError
+from fairway.live.machine.abandoned_groups import hold, undisturbed
 from fairway.live.machine.containment import Bounds, Containment
 from fairway.live.machine.machine_size import machine_size
 from fairway.live.serving.local.model_process import ModelProcess, program
@@ -74,7 +75,11 @@ class LocalSlices:
 
     @cached_property
     def _containment(self) -> Containment:
-        return Containment.found(self._settings.directory)
+        """Where groups of copies are made, in use for as long as this process lives, also while there is no copy."""
+        with undisturbed(Containment.places()):
+            containment = Containment.found(self._settings.directory)
+            hold((*containment.parents, *containment.bounding))
+        return containment
 
     @cached_property
     def _of_machine(self) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.live.local.abandoned_groups import hold, remove_abandoned, undisturbed
+from fairway.live.machine.abandoned_groups import hold, remove_abandoned, undisturbed
 from fairway.live.machine.containment import Containment, RunGroup
 
 

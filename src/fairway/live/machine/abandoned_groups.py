@@ -1,9 +1,10 @@
-"""Removes the control groups that other agents have left: those of an agent that was killed and never came back.
+"""Removes the control groups that others have left: those of an agent, or of serving workers, that never came back.
 
-An agent holds a shared lock on the groups in which it makes those of its runs, for as long as it lives; the kernel lets
-go of it however the process ends. A group that carries the name of an agent, that no process holds and in which no
-process is, not even of a run that outlives its agent, is of no use to anyone. Should its agent start again, it makes it
-anew. Between making groups and holding them an agent holds the place where it makes them, and nothing is removed there.
+An agent holds a shared lock on the groups in which it makes those of its runs, for as long as it lives, and a serving
+worker on those of its copies of models; the kernel lets go of it however the process ends. A group that carries the
+name of an agent, whose lock is free and in which no process is, not even of a run that outlives its agent, is of no
+use. Should its agent start again, it makes it anew. Between making groups and holding them, their maker holds the place
+where it makes them, and nothing is removed there.
 """
 
 from __future__ import annotations
