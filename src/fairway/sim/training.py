@@ -236,7 +236,7 @@ class TrainingRun:
         engine = self.engine
         running = int(np.count_nonzero(engine.jobs.on >= 0))
         pool = engine.workers
-        in_parts = (engine.jobs.part < WHOLE).any()
+        in_parts = not engine.jobs.plain and (engine.jobs.part < WHOLE).any()
         busy = (pool.present - pool.room / WHOLE if in_parts else pool.present - pool.free).tolist()
         self.recorder.round(self.loop.now, len(engine.jobs) - running, running, busy)
         if self._progress is not None:

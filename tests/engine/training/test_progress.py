@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from fairway.allocate.registry import policy_of
+from fairway.cluster import Cluster
+from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.messages import JobArrived, JobFinished, RoundBegan
 from fairway.engine.training.progress import advance
+from fairway.jobs import Job
 
 
 def test_steps_and_the_time_of_an_equal_share_are_counted() -> None:
@@ -23,3 +29,16 @@ def test_steps_and_the_time_of_an_equal_share_are_counted() -> None:
     assert since.tolist() == [20.0, 20.0, 20.0, 20.0, 25.0]
     # 20 steps at 4 / max(5 jobs, 6 workers), and 10 at 2 / max(5 gangs of 2, 6 workers).
     assert isolated.tolist() == [1.0 + 20 * 6 / 4, 2.0 + 10 * 10 / 2, 3.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize("policy", ["min-jct", "max-min-fairness"])
+def test_a_job_that_has_more_to_do_than_it_said_still_moves_to_a_faster_type(policy: str) -> None:
+    engine = TrainingEngine(Cluster({"fast": 1, "slow": 1}), policy_of(policy), EngineOptions(10.0))
+    jobs = [Job("first", {"fast": 2.0}, steps_left=1e4), Job("short", {"fast": 2.0, "slow": 1.0}, steps_left=5.0)]
+    engine.handle(0.0, [*map(JobArrived, jobs), RoundBegan()])
+    assert engine.jobs.on.tolist() == [0, 1]
+    engine.handle(10.0, [RoundBegan()])
+    assert engine.jobs.left[1] == 0.0
+    engine.handle(15.0, [JobFinished("first")])
+    engine.handle(20.0, [RoundBegan()])
+    assert engine.jobs.on.tolist() == [0]

@@ -118,6 +118,13 @@ def _begin(
     )  # fmt: skip
 
 
+@compiled_within(releases_gil=True)
+def begin_splits(rates: FloatTable, load: FloatArray) -> SplitsState:
+    """The state of the splits of these jobs, before any prices."""
+    sorted_rates, types, hull, corners, loads, price, usage, edge, part, slope = _begin(rates, load)
+    return SplitsState(sorted_rates, types, hull, corners, loads, price, usage, edge, part, slope)
+
+
 @compiled_within(releases_gil=True, inline=True)
 def _lower_hull(
     rates: FloatTable,

@@ -74,7 +74,7 @@ class Classes:
         """The same where the kind of a job says with whom it shares: no two jobs need be looked at."""
         kinds, table = pairs.by_kind(len(problem))
         rows = np.column_stack([problem.rates, problem.scale_factors, *features, kinds])[jobs]
-        group, example = _group(rows, merge=True)
+        group, example = _group(rows, True)
         member = np.full(len(problem), -1, dtype=np.int64)
         member[jobs] = group
         counts = np.bincount(group, minlength=len(example))

@@ -22,6 +22,7 @@ from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.curves import ConvexCurve, Curve, Multiple
 from fairway.allocate.kernels.market import Market, Raised
 from fairway.allocate.kernels.program import Program
+from fairway.allocate.kernels.raising import NO_PRICE, raise_alone
 from fairway.allocate.kernels.simplex import raise_and_spend
 from fairway.allocate.kernels.solution import Solution
 from fairway.allocate.kernels.surplus import spend, spend_by_program
@@ -30,9 +31,6 @@ _STEPS = 100
 
 _GAP = 1e-8
 """Well below what counts as exact."""
-
-_NO_PRICE = 1e-6
-"""Smaller parts of the budget can be owed to that gap."""
 
 _MUCH_LESS = 0.1
 """A program is built anew for demands that have fallen by this, so that its tolerances stay small beside them."""
@@ -49,7 +47,14 @@ def raise_level(
     With `bare`, no job has more than the level demands but by chance.
     """
     highest = curve.reached(classes.fastest)
-    if classes.pairs is None:
+    if classes.pairs is None and isinstance(curve, Multiple):
+        before = np.zeros_like(classes.capacity) if warm_prices is None else warm_prices
+        found, value, bound, given, each = raise_alone(
+            classes.rates, classes.counts, classes.scale_factors, classes.capacity, curve.per_level, before, _GAP, bare
+        )
+        if found:
+            return Solution(value, bound, given, None, each)
+    elif classes.pairs is None:
         market = Market(classes, warm_prices)
         raised = market.raise_along(curve, highest, gap=_GAP)
         shares: FloatArray | None = market.shares(raised)
@@ -57,15 +62,15 @@ def raise_level(
         if meets(classes, shares, curve.at(raised.bound)[0]):
             prices = market.prices(raised.budgets, curve, raised.bound)
             if not bare:
-                gone = market.everywhere(market.scarce(raised.budgets, shares, _NO_PRICE)) > 0
+                gone = market.everywhere(market.scarce(raised.budgets, shares, NO_PRICE)) > 0
                 shares = spend(classes, shares, curve.at(raised.level)[0], gone)
             if shares is not None:
                 return Solution(raised.level, raised.bound, shares, None, prices)
     elif isinstance(curve, Multiple):
-        found = raise_and_spend(classes, curve.at(highest)[0], spends=not bare)
-        if found is not None:
-            level, bound = found.level * highest, found.bound * highest
-            return Solution(level, bound, found.alone, found.together, found.prices * highest)
+        shared = raise_and_spend(classes, curve.at(highest)[0], spends=not bare)
+        if shared is not None:
+            level, bound = shared.level * highest, shared.bound * highest
+            return Solution(level, bound, shared.alone, shared.together, shared.prices * highest)
     return _along_tangents(classes, curve, highest, bare=bare)
 
 

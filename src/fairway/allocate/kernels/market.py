@@ -134,7 +134,7 @@ class Market:
         """The same for a curve that is straight: the commonest, and compiled."""
         self._asks = (curve.per_level * highest > 0)[:, None]
         used = np.einsum("i,ij->j", self._load, self._modest * self._asks) / self._capacity
-        value, bound, proven, proof, numbers, parts, asked, levels = _search(
+        value, bound, proven, proof, numbers, parts, asked, levels = search_multiple(
             self._splits.state, curve.per_level, self._capacity, np.array(self._starts), highest,
             curve.reached(self._modest_rates), used, gap, enough,
         )  # fmt: skip
@@ -232,7 +232,7 @@ class Market:
 
 
 @compiled(releases_gil=True, divides_as_numpy=True)
-def _search(
+def search_multiple(
     splits: SplitsState,
     per_level: FloatArray,
     capacity: FloatArray,

@@ -36,6 +36,9 @@ _STUCK = 40
 
 _FEASIBLE = 1e-8
 
+_USED = 1e-9
+"""Smaller shares are none."""
+
 
 class Raised(NamedTuple):
     """The highest level and a bound that is proven; the time of classes alone and of pairs; prices of the types."""
@@ -57,9 +60,9 @@ def raise_and_spend(classes: Classes, demand: FloatArray, *, spends: bool) -> Ra
     if types + 2 * size > MOST_ROWS:
         return None
     a, a_type = np.nonzero(classes.rates)
+    # By turns, two that do no more together would take no more of anything.
     pair, pair_type = np.nonzero(pairs.together & _gains(classes, pairs))
-    first, second = pairs.first[pair], pairs.second[pair]
-    together = pairs.rates[pair, pair_type]
+    first, second, together = pairs.first[pair], pairs.second[pair], pairs.rates[pair, pair_type]
     unit = np.where(demand > 0, demand, classes.fastest)
     # Each column of the matrix: workers, time of the first class, its rate, time of the second, its rate.
     column_first = np.concatenate([a, first])
@@ -70,7 +73,7 @@ def raise_and_spend(classes: Classes, demand: FloatArray, *, spends: bool) -> Ra
     ok, x, dual = _solve(
         column_first, column_second, column_type, classes.scale_factors[column_first], rate_first / unit[column_first],
         rate_second / unit[column_second], spends, classes.fastest / (MOST * unit), classes.capacity, classes.counts,
-        classes.counts * demand / unit,
+        classes.counts * demand / unit, _used_before(classes, column_first, column_second, column_type),
     )  # fmt: skip
     if not ok:
         return None
@@ -85,7 +88,7 @@ def raise_and_spend(classes: Classes, demand: FloatArray, *, spends: bool) -> Ra
 
 
 def _gains(classes: Classes, pairs: Pairs) -> BoolArray:
-    """Where two jobs make more together than by turns, in which they would take no more of anything."""
+    """Where two jobs make more together than by turns."""
     kept = np.zeros(pairs.together.shape)
     for side, member in enumerate((pairs.first, pairs.second)):
         alone = classes.rates[member]
@@ -93,13 +96,38 @@ def _gains(classes: Classes, pairs: Pairs) -> BoolArray:
     return kept > 1.0
 
 
+def _used_before(classes: Classes, first: IntArray, second: IntArray, column_type: IntArray) -> BoolArray:
+    """The columns that the decision before used, for the classes that its jobs are of now; all if there is none."""
+    problem, previous = classes.problem, classes.problem.previous
+    if previous is None or previous.types != problem.types:
+        return np.ones(len(first), dtype=bool)
+    size, types = len(classes) + 1, len(problem.types)
+    place = {job: position for position, job in enumerate(problem.ids)}
+    now = np.array([place.get(job, -1) for job in previous.ids], dtype=np.int64)
+    member = np.where(now >= 0, classes.member[now], -1)
+    row, used_type = np.nonzero(previous.shares > _USED)
+    one, other = previous.first[row], previous.second[row]
+    one, other = member[one], np.where(other >= 0, member[other], size)  # for none, a class that there is not
+    here = (one >= 0) & (other >= 0)
+    one, other, used_type = one[here], other[here], used_type[here]
+    used = np.zeros((size, size + 1, types), dtype=bool)
+    used[np.minimum(one, other), np.maximum(one, other), used_type] = True
+    found: BoolArray = used[first, np.where(second >= 0, second, size), column_type]
+    return found
+
+
 @compiled(releases_gil=True)
 def _solve(
     first: IntArray, second: IntArray, column_type: IntArray, scale: FloatArray, rate_first: FloatArray,
     rate_second: FloatArray, spends: bool, least: FloatArray, capacity: FloatArray, members: FloatArray,
-    rising: FloatArray,
+    rising: FloatArray, promising: BoolArray,
 ) -> tuple[bool, FloatArray, FloatArray]:  # fmt: skip
-    """Whether it was solved, the columns (the level last), and the dual values of the level."""
+    """Whether it was solved, the columns (the level last), and the dual values of the level.
+
+    Columns that are `promising` are looked at first, and the others when none of these improves: most of them never
+    enter, and to look at them all takes longer than a step.
+    """
+    near, few = promising.copy(), True
     types, size, columns = len(capacity), len(members), len(first)
     rows = types + 2 * size
     level, total = columns, columns + 1 + rows
@@ -137,6 +165,8 @@ def _solve(
             if inside[k] >= 0:
                 reduced[k] = 0.0
                 continue
+            if few and k < columns and not near[k]:
+                continue
             gain = cost[k]
             if k < columns:
                 c, d, j = first[k], second[k], column_type[k]
@@ -151,6 +181,13 @@ def _solve(
             reduced[k] = gain
             if gain > best + _TOLERANCE and allowed[k] and (entering < 0 or stuck <= _STUCK):
                 entering, best = k, gain
+        if entering < 0 and few:
+            few = False
+            continue
+        if not few:
+            for k in range(columns):
+                near[k] = near[k] or (allowed[k] and reduced[k] > 0.5 * best > 0.0)
+            few = entering >= 0
         if entering < 0:
             if spending:
                 break
@@ -167,7 +204,7 @@ def _solve(
                 if d >= 0:
                     cost[k] += _worth(rising[d], members[d], reached, least[d]) * rate_second[k]
             cost /= max(cost.max(), 1e-300)
-            spending, stuck = True, 0
+            spending, stuck, few = True, 0, True
             continue
         entries[:] = 0.0
         _fill(entries, entering, first, second, column_type, scale, rate_first, rate_second, rising, types, size)

@@ -20,7 +20,7 @@ import numpy as np
 
 from fairway.allocate.allocation import EXACT
 from fairway.allocate.arrays import BoolArray, FloatArray
-from fairway.allocate.kernels.cheapest import Splits, SplitsState, add_part, most_at
+from fairway.allocate.kernels.cheapest import SplitsState, add_part, begin_splits, most_at
 from fairway.allocate.kernels.classes import Classes
 from fairway.allocate.kernels.master import mixture
 from fairway.allocate.kernels.prices import ROUNDS_PER_TYPE, begin_search, learn, master_of
@@ -42,28 +42,71 @@ def spend(classes: Classes, shares: FloatArray, demand: FloatArray, gone: BoolAr
 
     None if rounding leads astray.
     """
-    free = np.flatnonzero(~gone & (classes.capacity > 0))
-    if not len(free):
-        return shares
-    settled = np.where(gone, shares, 0.0)
-    time = np.maximum(1.0 - settled.sum(axis=1), 0.0)
-    rates = np.ascontiguousarray(classes.rates[:, free] * time[:, None])
-    load, capacity = classes.counts * classes.scale_factors * time, classes.capacity[free]
-    worth = classes.counts * _worth(classes, demand)
-    now = np.einsum("ij,ij->i", classes.rates[:, free], shares[:, free])
-    least = np.clip(demand - np.einsum("ij,ij->i", classes.rates, settled), 0.0, now)
-    splits = Splits(rates, load)
-    used_now = (classes.counts * classes.scale_factors) @ shares[:, free] / capacity
+    ok, spent = spend_what_is_left(
+        classes.rates, classes.counts, classes.scale_factors, classes.capacity, shares, demand, gone
+    )
+    return spent if ok else None
+
+
+@compiled(releases_gil=True, divides_as_numpy=True)
+def spend_what_is_left(
+    all_rates: FloatTable,
+    counts: FloatArray,
+    scale: FloatArray,
+    all_capacity: FloatArray,
+    shares: FloatTable,
+    demand: FloatArray,
+    gone: BoolArray,
+) -> tuple[bool, FloatTable]:
+    """`spend`, and whether the two bounds have met."""
+    jobs, types = all_rates.shape
+    free = np.flatnonzero(np.logical_not(gone) & (all_capacity > 0.0))
+    width = len(free)
+    if width == 0:
+        return True, shares
+    capacity, used_now, start = np.empty(width), np.zeros(width), np.zeros(width)
+    for place in range(width):
+        capacity[place] = all_capacity[free[place]]
+    rates, present, load = np.empty((jobs, width)), np.zeros((jobs, width)), np.empty(jobs)
+    settled, least, worth = np.zeros((jobs, types)), np.empty(jobs), np.zeros(jobs)
+    value, all_load = 0.0, 0.0
+    for i in range(jobs):
+        held, settled_rate, now, fastest = 0.0, 0.0, 0.0, 0.0
+        for j in range(types):
+            fastest = max(fastest, all_rates[i, j])
+            if gone[j]:
+                settled[i, j] = shares[i, j]
+                held += shares[i, j]
+                settled_rate += all_rates[i, j] * shares[i, j]
+        time = max(1.0 - held, 0.0)
+        load[i] = counts[i] * scale[i] * time
+        all_load += load[i]
+        if demand[i] > 0.0:
+            worth[i] = counts[i] * (1.0 / max(demand[i], fastest / MOST))
+        for place in range(width):
+            share, rate = shares[i, free[place]], all_rates[i, free[place]]
+            rates[i, place] = rate * time
+            now += rate * share
+            used_now[place] += counts[i] * scale[i] * share / capacity[place]
+            if time > 0.0:
+                present[i, place] = share / time
+            start[place] += worth[i] * rates[i, place]
+        least[i] = min(max(demand[i] - settled_rate, 0.0), now)
+        value += worth[i] * now
     # A first guess at the prices: half of what each type adds if all jobs spread over all types; where any type could
     # take all jobs, nothing has a price.
-    crowded = load.sum() > capacity.min()
-    start = 0.5 * (worth @ rates) * capacity / load.sum() if crowded else np.zeros(len(free))
-    present = np.divide(shares[:, free], time[:, None], out=np.zeros_like(rates), where=time[:, None] > 0)
-    value, bound, spent = _spend(splits.state, least, worth, capacity, start, float(worth @ now), used_now, present)
-    if not bound - min(value, bound) <= EXACT * abs(bound):
-        return None
-    settled[:, free] = spent * time[:, None]
-    return settled
+    if all_load > capacity.min():
+        start = 0.5 * start * capacity / all_load
+    else:
+        start[:] = 0.0
+    reached, bound, spent = _spend(begin_splits(rates, load), least, worth, capacity, start, value, used_now, present)
+    if not bound - min(reached, bound) <= EXACT * abs(bound):
+        return False, settled
+    for i in range(jobs):
+        time = max(1.0 - settled[i].sum(), 0.0)
+        for place in range(width):
+            settled[i, free[place]] = spent[i, place] * time
+    return True, settled
 
 
 @compiled(releases_gil=True, divides_as_numpy=True)

@@ -139,7 +139,7 @@ def due_shares(problem: Problem) -> FloatArray:
 
     A job can use s workers at most, so that a team with few jobs leaves the rest of its part to the others.
     """
-    if not problem.entities or not (problem.team >= 0).any():
+    if not (problem.team[problem.can_run] >= 0).any():
         return np.ones(len(problem))
     classes = Classes.of(problem, team_features(problem), space_sharing=False)
     sizes, workers, jobs = problem.scale_factors, problem.workers.sum(), np.count_nonzero(problem.can_run)

@@ -192,7 +192,7 @@ class TrainingEngine:
             if len(jobs):
                 advance(
                     now, jobs.left, jobs.done, jobs.since, jobs.rate, jobs.sizes, jobs.pooled, jobs.isolated,
-                    int(self.workers.present.sum()),
+                    sum(self.workers.present.tolist()),
                 )  # fmt: skip
                 self._rounds.account(now - self.now, jobs)
             self.now = now
@@ -381,31 +381,31 @@ class TrainingEngine:
 
     def _problem(self) -> Problem:
         """The decision as the policy sees it."""
-        jobs, now = self.jobs, self.now
+        jobs, now = self.jobs.copied(), self.now
         steps = jobs.left.copy()
         steps[np.isinf(steps)] = np.nan
         return Problem(
             types=self.types,
             workers=self.workers.present.astype(float),
             ids=tuple(jobs.ids),
-            throughputs=jobs.rates.copy(),
-            scale_factors=jobs.sizes,
-            weights=jobs.weight.copy(),
+            throughputs=jobs.rates,
+            scale_factors=self.jobs.sizes,
+            weights=jobs.weight,
             steps_left=steps,
             elapsed=now - jobs.arrival,
-            isolated_elapsed=jobs.isolated.copy(),
+            isolated_elapsed=jobs.isolated,
             slo_seconds=jobs.deadline - now,
-            team=jobs.team.copy(),
+            team=jobs.team,
             entities=self._admission.entities,
             dollars_per_hour=self._prices,
             pairs=self._pair_rates.pairs(jobs.kind),
             previous=self.allocation,
             seed=self.options.seed + self.solves,
             demand=self.arrivals.demand,
-            classes=jobs.group.copy(),
-            done=jobs.done.copy(),
+            classes=jobs.group,
+            done=jobs.done,
             likely=self.likely_steps(),
-            on=jobs.on.copy(),
+            on=jobs.on,
             beside=jobs.partners(),
             restart_seconds=self.options.restart_seconds,
         )

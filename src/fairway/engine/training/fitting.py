@@ -70,6 +70,8 @@ class Fitting:
     @staticmethod
     def is_needed(jobs: JobTable, pool: WorkerPool) -> bool:
         """Whether anything is asked for that machines, or single workers, could have too little of."""
+        if jobs.plain:
+            return False
         asks = bool(pool.machines) and bool(jobs.cpus.any() or jobs.memory.any())
         spans = pool.has_nodes and bool(((jobs.nodes > 0) & (jobs.nodes < jobs.scale)).any())
         return asks or spans or bool((jobs.part < WHOLE).any())

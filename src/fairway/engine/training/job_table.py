@@ -85,6 +85,14 @@ class JobTable:
         self.columns: list[npt.NDArray[Any]] = [
             *self._ints[:, :size], *self._floats[:, :size], *self._tables[:, :size]
         ]  # fmt: skip
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget what follows from columns that stay as they are while the job is here."""
+        self._held: IntArray | None = None
+        self._sizes: FloatArray | None = None
+        self._of_one_class: bool | None = None
+        self._plain: bool | None = None
 
     def __deepcopy__(self, memo: dict[int, object]) -> JobTable:
         copy = JobTable(self._tables.shape[2])
@@ -146,14 +154,46 @@ class JobTable:
 
     @property
     def held(self) -> IntArray:
-        """What each job asks for, or holds, of the workers of a type: thousandths of one."""
-        held: IntArray = self.scale * self.part
-        return held
+        """What each job asks for, or holds, of the workers of a type: thousandths of one. It is not to be changed."""
+        if self._held is None:
+            self._held = self.scale * self.part
+        return self._held
 
     @property
     def sizes(self) -> FloatArray:
-        """The same in workers, as policies count."""
-        return self.held / WHOLE
+        """The same in workers, as policies count. It is not to be changed."""
+        if self._sizes is None:
+            self._sizes = self.held / WHOLE
+        return self._sizes
+
+    @property
+    def of_one_class(self) -> bool:
+        """Whether all jobs are of the same priority."""
+        if self._of_one_class is None:
+            self._of_one_class = bool((self.priority == self.priority[0]).all()) if len(self) else True
+        return self._of_one_class
+
+    @property
+    def plain(self) -> bool:
+        """Whether no job asks for parts of workers, for CPUs or memory, or for few nodes."""
+        if self._plain is None:
+            asks = (self.part < WHOLE) | (self.cpus != 0) | (self.memory != 0)
+            self._plain = not (asks | ((self.nodes > 0) & (self.nodes < self.scale))).any()
+        return self._plain
+
+    def resize(self, position: int, workers: int) -> None:
+        """Let a job ask for so many workers."""
+        self.scale[position] = workers
+        self._forget()
+
+    def copied(self) -> JobTable:
+        """The columns as they are now, which stay so: a table to read, without jobs by name."""
+        copy, size = JobTable.__new__(JobTable), len(self)
+        copy._ints, copy._floats = self._ints[:, :size].copy(), self._floats[:, :size].copy()
+        copy._tables = self._tables[:, :size].copy()
+        copy.ids = self.ids
+        copy._look()
+        return copy
 
     def remove(self, position: int) -> None:
         """Take a job out; those behind it move up."""

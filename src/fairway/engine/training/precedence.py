@@ -23,9 +23,9 @@ def before_all(ahead: FloatArray, some: BoolArray) -> FloatArray:
 
 def precedence(jobs: JobTable) -> FloatArray:
     """By how many seconds each job is ahead of what it is owed; 0 for all where all are of the same class."""
-    priority = jobs.priority
-    if not len(priority) or (priority == priority[0]).all():
+    if jobs.of_one_class:
         return np.zeros(len(jobs))
+    priority = jobs.priority
     values, ranks = np.unique(priority, return_inverse=True)
     ahead = ranks.astype(float)
     waits, preempts = jobs.on < 0, jobs.preempts > 0

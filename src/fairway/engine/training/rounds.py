@@ -178,8 +178,9 @@ class Rounds:
             ahead, shares = before_all(ahead, mine), np.where(mine[:, None], 0.0, shares)
         if preempt:
             crowded = self._agnostic and bool(scale[~stays].sum() > free.sum())
+            to_do = np.where(jobs.left > 0, jobs.left, np.inf)  # one that runs on has more to do than it said
             gains, least = weigh_moves(
-                on, jobs.rates, jobs.known, jobs.left, jobs.rate, jobs.bound, dollars, self._restart, self.turn_seconds,
+                on, jobs.rates, jobs.known, to_do, jobs.rate, jobs.bound, dollars, self._restart, self.turn_seconds,
                 self._agnostic, crowded,
             )  # fmt: skip
         else:  # no job that runs is moved

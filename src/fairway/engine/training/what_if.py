@@ -95,7 +95,7 @@ def resize(engine: TrainingEngine, job: str, workers: int) -> None:
     part = workers / int(jobs.scale[position])
     jobs.rates[position] *= part
     jobs.spread[position] *= part
-    jobs.scale[position] = workers
+    jobs.resize(position, workers)
     jobs.kind[position] = engine._admission.kind_of(described, workers)
     _reconsider(engine, position)
 
