@@ -27,6 +27,8 @@ SEEDS = (1, 2, 3)
 PARTS = (
     "no-joining",
     "no-moving",
+    "no-fetching",
+    "lingers=0",
     "no-deadlines",
     "no-batching",
     "no-mixing",

@@ -29,7 +29,7 @@ from fairway.configure.budgets.margins import NoiseEstimate, margin_of_noise, sp
 from fairway.configure.budgets.shares import Shares
 from fairway.configure.fetches import Fetches
 from fairway.configure.platform import BARE
-from fairway.configure.queues import Decision
+from fairway.configure.queues import Decision, Drop
 from fairway.configure.turns import Turns, recheck_pass, ring_pass, slack_pass
 from fairway.configure.warmth import Gaps, prewarm_entry, prewarm_later
 from tests.configure.problems import chain
@@ -192,6 +192,10 @@ def test_options_change_what_starts() -> None:
     assert first_choice("esg:shed", late).kind == "shed"
     assert first_choice("esg:shed", late).configuration.gpu == 1
     assert first_choice("front", late).kind == "shed"
+    assert decide("front:late=refuse", late) == Drop(1)
+    assert decide("front:late=refuse", plenty) == decide("front", plenty)
+    with pytest.raises(InputError, match="front: late: 'last' given, expected one of refuse, serve"):
+        decide("front:late=last", late)
     fixed = Queue(0, 1, 0.3, in_group=0.29)
     assert first_choice("esg", fixed).kind == "planned"
     assert first_choice("esg:fixed-quota", fixed).kind == "best-effort"

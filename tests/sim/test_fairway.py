@@ -13,7 +13,8 @@ from fairway.sim.serving import ServingOptions
 from fairway.sim.serving_workload import ServingRun, ServingWorkload
 
 PARTS = (
-    "no-joining", "no-moving", "no-deadlines", "no-batching", "no-mixing", "no-homes", "no-separating", "centralised",
+    "no-joining", "no-moving", "no-fetching", "no-asking", "no-deadlines", "no-batching", "no-mixing", "no-homes",
+    "no-separating", "lingers=0", "centralised",
 )  # fmt: skip
 
 
@@ -40,6 +41,15 @@ def test_every_request_has_one_end_and_only_refusing_refuses(scheduler: str) -> 
     outcome = _run(scheduler, 400.0).requests.outcome
     assert set(outcome.tolist()) <= {RequestOutcome.COMPLETED, RequestOutcome.REFUSED}
     assert (outcome == RequestOutcome.REFUSED).any() == (scheduler == "fairway")
+
+
+def test_news_that_is_100_ms_old_costs_little() -> None:
+    workload = ServingWorkload("loki-traffic", requests=600, rate=150.0)
+    old = ServingOptions(seed=4, load_staleness_seconds=0.1, cache_staleness_seconds=0.1)
+    in_time = summarize_serving(ServingRun(workload, "fairway", old)())["slo_hit_rate"] or 0.0
+    alone = summarize_serving(ServingRun(workload, "fairway:no-asking", old)())["slo_hit_rate"] or 0.0
+    assert in_time >= 0.97
+    assert alone < in_time - 0.05, "by old rows all go where a worker was idle a while ago"
 
 
 def test_hardly_anything_is_refused_while_there_is_time() -> None:

@@ -35,7 +35,10 @@ class WorkerRules:
     models that are at home when they start, and show each other what waits. `by_latest_start`: of the tasks that wait,
     the one that has to start soonest is next. `late`: one that cannot be in time runs `last`, is not run (`refuse`), or
     has its turn as others (`serve`). `mixes`: stages of several workflows may share a batch, if they are alike.
-    `moves`: what waits goes elsewhere if it would be done sooner there (`MovingPlacer`).
+    A batch that is not full waits for more, `lingers` times as long as it would waste by starting at once.
+    `moves`: what waits goes elsewhere if it would be done sooner there (`MovingPlacer`); if it `fetches`, a worker that
+    is about to be free also asks for it; if it `asks`, a worker whose news of others is old has them tell their rows
+    before it moves anything.
     """
 
     memory: MemoryPolicy = field(default_factory=MemoryPolicy)
@@ -54,6 +57,9 @@ class WorkerRules:
     late: str = "serve"
     mixes: bool = False
     moves: bool = False
+    fetches: bool = False
+    lingers: float = 0.0
+    asks: bool = False
 
 
 COPIES_RULES = WorkerRules(memory=MemoryPolicy("least-recent", 0, 0))

@@ -29,6 +29,9 @@ ABSENT = math.inf
 
 NEVER = -math.inf
 
+OLD_SECONDS = 5e-3
+"""Rows that may be older are not worth deciding by, where a worker can ask for newer ones."""
+
 RunningLoad = Literal["decays", "counts", "ignored"]
 """How the running task counts as load: what is left of it, all of it until it ends, or nothing at all."""
 
@@ -40,8 +43,9 @@ class View(NamedTuple):
     """What one reader sees at one moment: its own row exactly, the others' as of their last push.
 
     `me` is the reader, `OUTSIDE` if it is no worker. `cached[m, w]` says whether worker w holds model m, `homes[m, w]`
-    whether that is at home there (`homes`). `lines` are what waits at the workers, by model (`lines`). The arrays are
-    the table's own: read them, never write to them, and only until the table changes.
+    whether that is at home there (`homes`). `lines` are what waits at the workers, by model (`lines`). Pushed loads and
+    lines may be as old as `age`, in seconds. The arrays are the table's own: read them, never write to them, and only
+    until the table changes.
     """
 
     me: int
@@ -56,6 +60,7 @@ class View(NamedTuple):
     homes: BoolArray
     lines: FloatArray = _NO_LINES
     own_line: FloatArray = _NO_LINE
+    age: float = 0.0
 
     def load(self, worker: int, now: float) -> float:
         """Seconds of work ahead of a task that would join the worker's queue now; infinite if it has left."""
@@ -127,6 +132,7 @@ class StateTable:
         self.homes = np.zeros((models, workers), dtype=np.bool_) if homes is None else homes
         self.loads = Pushes() if loads is None else loads
         self.caches = Pushes() if caches is None else caches
+        self.age = self.loads.period + self.loads.delay  # of the oldest load that others may see
         # A worker's own row is read and written by itself, number by number; the pushed ones by kernels, all at once.
         self.present = [True] * workers
         self._own_queued = [0.0] * workers
@@ -188,6 +194,7 @@ class StateTable:
             self.homes,
             lines,
             own_line,
+            self.age,
         )
         return made(View, fields)
 

@@ -21,14 +21,15 @@ def _planned(slo: float | None, name: str = "loki-traffic", **options: object) -
     return planned_graphs(rules, dict.fromkeys(_graphs(name), slo))
 
 
-def test_a_plan_has_the_least_work_of_those_within_the_slo_waiting_included() -> None:
+def test_a_plan_has_nearly_the_least_work_of_those_within_the_slo_waiting_included() -> None:
     (graph,) = _planned(0.25)
     plan = graph.plan
     assert plan is not None
-    assert plan.sizes.tolist() == [4, 8, 32]
-    # 1.5 · (0.0995 + 0.0666) = 0.249; eight detections at once would leave no time for any batch behind them.
-    assert plan.after[0] == pytest.approx(1.5 * 0.066642)
-    assert plan.kept[0] == pytest.approx(1.5 * 0.066642 + 0.099481)
+    assert plan.sizes.tolist() == [4, 8, 16]
+    # 1.5 · (0.0995 + 0.0580) = 0.236; eight detections at once would leave no time for any batch behind them. Faces in
+    # batches of 32 are in time, too, 1.5 · (0.0995 + 0.0666) = 0.249: 0.3 % less work, but that takes 13 ms longer.
+    assert plan.after[0] == pytest.approx(1.5 * 0.058006)
+    assert plan.kept[0] == pytest.approx(1.5 * 0.058006 + 0.099481)
 
 
 def test_more_time_makes_batches_larger_and_less_makes_them_smaller() -> None:

@@ -22,7 +22,7 @@ from fairway.configure.configuration import Prices
 from fairway.configure.configurator import TurnOrder
 from fairway.configure.fetches import Fetches
 from fairway.configure.platform import Platform
-from fairway.configure.queues import Candidates, Decision, Kind, Queue
+from fairway.configure.queues import Candidates, Decision, Drop, Kind, Queue
 from fairway.configure.search.fallback import cheapest_configurations, fastest_configurations, is_lost
 from fairway.configure.search.front import first_configurations
 from fairway.configure.search.rollout import UNLIMITED
@@ -30,13 +30,16 @@ from fairway.configure.tables import Tables
 from fairway.errors import InputError
 from fairway.made import made
 
+_LATE = ("refuse", "serve")
+
 
 @dataclass(frozen=True, slots=True)
 class FrontConfigurator:
     """Look up the cheapest plan for the whole rest of the graph before every stage.
 
     `deviations` of the measured noise are kept back. Above `busy`, a part of all CPUs or slices, that resource counts
-    `cpu_factor` or `gpu_factor` times its price.
+    `cpu_factor` or `gpu_factor` times its price. A request that is lost is served (`late=serve`),
+    or refused (`late=refuse`), so that it takes no time from those that are not.
     """
 
     name: ClassVar[str] = "front"
@@ -45,8 +48,11 @@ class FrontConfigurator:
     busy: float = 0.85
     cpu_factor: float = 5.0
     gpu_factor: float = 3.0
+    late: str = "serve"
 
     def __post_init__(self) -> None:
+        if self.late not in _LATE:
+            raise InputError(f"front: late: '{self.late}' given, expected one of {', '.join(_LATE)}")
         if self.k < 1:
             raise InputError(f"front: k: {self.k} given, expected a whole number >= 1")
 
@@ -114,6 +120,8 @@ class FrontQueues:
         kind: Kind = "planned"
         numbers = first_configurations(tables, stage, self.application.after[stage], queue.length, budget, k, added)
         if not numbers and is_lost(tables, stage, queue.length, queue.seconds_left, added):
+            if self.rule.late == "refuse":
+                return made(Drop, (1,))
             kind, numbers = "shed", cheapest_configurations(tables, stage, queue.length, k)
         elif not numbers:
             kind, numbers = "best-effort", fastest_configurations(tables, stage, queue.length, k)

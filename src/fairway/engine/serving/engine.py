@@ -55,6 +55,8 @@ from fairway.engine.serving.messages import (
     PublishModels,
     Replanned,
     RequestArrived,
+    RowAsked,
+    RowTold,
     Send,
     SendAgain,
     StageDone,
@@ -62,6 +64,7 @@ from fairway.engine.serving.messages import (
     StageStuck,
     TakesUntil,
     TaskDone,
+    TasksWanted,
     TimePassed,
     Warm,
 )
@@ -218,10 +221,10 @@ class ServingEngine(Sharing):
                 if self._urgent is None or self.running is not None or kind is TimePassed:
                     self._go_on()
                     if self._moves and self._ready and kind is InputsArrived and not event.gathered:
-                        self._look_around()  # its sender may not have known how busy this worker is
+                        self._look(wants=False)  # its sender may not have known how busy this worker is
                         self._hear_itself()
-                else:  # all that comes at this moment may run together
-                    self.due = now
+                elif kind not in _NEWS or self._urgent.looks_at <= now:
+                    self.due = now  # all that comes at this moment may run together
         if self._has_more_to_do:
             self._conclude()
         elif self._row_changed:
@@ -241,8 +244,7 @@ class ServingEngine(Sharing):
             self.desk.decide(self)
         if self._moves:
             self._due_otherwise = self.due
-            if self._ready and self.running is not None and self._looks_at < self.due:
-                self.due = self._looks_at
+            self.due = min(self.due, self._next_look())
         if self._row_changed:
             self._row_changed = False
             load = self.load
@@ -265,8 +267,8 @@ class ServingEngine(Sharing):
                 self._start_beside_each_other()
             elif self.running is None:
                 self._start_next()
-                if self._moves and self._ready:
-                    self._look_around()
+                if self._moves:
+                    self._run_began()
             elif self._idles and self._overtakes and self.queue.ready:
                 self._let_pass(self.running)
             if not self._to_me:
@@ -301,10 +303,8 @@ class ServingEngine(Sharing):
         return ingress == OUTSIDE or self._table.is_seen(ingress)
 
     def _time_passed(self, event: TimePassed) -> None:
-        if self._moves and self.now >= self._looks_at:
-            self._looks_at = math.inf
-            if self._ready and self.running is not None:
-                self._look_around()
+        if self._moves:
+            self._look_when_due()
         if self.desk is not None:
             self.desk.time_passed(self)
         else:
@@ -352,6 +352,7 @@ class ServingEngine(Sharing):
         self.here.is_wary = True
         if worker != OUTSIDE and self.is_present(worker):
             self._table.leave(worker)
+        self._no_answer_from(worker)
         self._drop(self.here.let_go(lambda flow: flow.request.ingress == worker))
         if worker == OUTSIDE and self._reports_copies:
             self._drop_batches(lambda _: True)
@@ -378,6 +379,9 @@ def _of_requests(name: str) -> Callable[[ServingEngine, Any], None]:
     return handle
 
 
+_NEWS = frozenset((PeerLoad, PeerModels, RowAsked, RowTold, TasksWanted))
+"""What others say of themselves: no reason to look again at a batch that waits for more."""
+
 _HANDLERS: dict[type, Callable[[ServingEngine, Any], None]] = {
     TaskDone: ServingEngine._task_beside_done,
     RequestArrived: _of_requests("arrived"),
@@ -400,6 +404,9 @@ _HANDLERS: dict[type, Callable[[ServingEngine, Any], None]] = {
     ModelFailed: ServingEngine._model_failed,
     PeerLoad: ServingEngine._peer_load,
     PeerModels: ServingEngine._peer_models,
+    RowAsked: ServingEngine._row_asked,
+    RowTold: ServingEngine._row_told,
+    TasksWanted: ServingEngine._tasks_wanted,
     PeerLost: ServingEngine._peer_lost,
     PeerJoined: ServingEngine._peer_joined,
     Replanned: ServingEngine._replanned,

@@ -1,9 +1,10 @@
-"""Plans the batches of a workflow's stages by its SLO: of all plans that are in time, the one with the least work.
+"""Plans the batches of a workflow's stages by its SLO: of all plans in time with little work, the one done soonest.
 
 A request that runs in a batch of b has a part t(b) / b of the work, and waits before it runs, since workers are busy:
-`waits` times t(b) at each stage. So the plan is that of the exact front of the graph (`configure.search`) whose longest
-way, waiting included, is within the SLO, and whose work for a request is least. Without an SLO a batch only has to save
-work (`configure.batch_sizes`).
+`waits` times t(b) at each stage. So the plan is one of the exact front of the graph (`configure.search`): its longest
+way, waiting included, is within the SLO, and of those whose work for a request is nearly the least it is the one done
+soonest, since time that is left keeps bursts from being late. Without an SLO a batch only has to save work
+(`configure.batch_sizes`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from fairway.place.placer import WorkerRules
 from fairway.place.stage_plan import StagePlan, typical
 
 _ROUNDING = 1e-9
+
+_MORE_WORK = 0.03
+"""A plan may take such a part more work than it has to, if it is done sooner."""
 
 
 def planned_graphs(
@@ -79,7 +83,8 @@ def _sizes(graph: TaskGraph, slo: float | None, waits: float, alone: Collection[
     }
     front = graph_front(graph.workflow, range(len(graph)), fronts)
     in_time = np.flatnonzero(front.seconds <= slo + _ROUNDING)
-    chosen = front.plan(int(in_time[-1]) if len(in_time) else 0)
+    least = front.cost[in_time[-1]] if len(in_time) else np.inf
+    chosen = front.plan(int(np.flatnonzero(front.cost <= (1.0 + _MORE_WORK) * least)[0]))
     return [list(each)[chosen[stage]] for stage, each in enumerate(times)]
 
 

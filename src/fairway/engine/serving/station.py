@@ -83,7 +83,8 @@ class Station(Residency):
         super().__init__(me, rules, table, own)
         self._urgent: UrgentQueue | None = None
         if rules.by_latest_start and me != OUTSIDE:
-            self._urgent = UrgentQueue(len(table.fleet.models), sheds=rules.late != "serve")
+            sheds = rules.late != "serve"
+            self._urgent = UrgentQueue(len(table.fleet.models), sheds=sheds, lingers=rules.lingers)
         self.queue = TaskQueue() if self._urgent is None else self._urgent
         self._settles = rules.settles and rules.plans_stages and me != OUTSIDE
         self._refuses = rules.late == "refuse" and self._urgent is not None
@@ -140,6 +141,8 @@ class Station(Residency):
         while (task := queue.take(now)) is not None:
             if self._start(task):
                 return
+        if self._urgent is not None:
+            self.due = min(self.due, self._urgent.looks_at)
 
     def _start(self, task: Task) -> bool:
         """Give the worker to a task, and bring in the models that it lacks; False if it cannot run any more."""

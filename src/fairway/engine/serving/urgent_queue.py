@@ -42,15 +42,18 @@ class Group:
 class UrgentQueue(TaskQueue):
     """`ready` are the groups that have tasks; of a worker that has `models` rows for what waits (`lines`).
 
-    With `sheds`, tasks that cannot be in time are late.
+    With `sheds`, tasks that cannot be in time are late. A batch that is not full waits for others `lingers` times as
+    long as it would waste, but starts in time; `looks_at` is when the first of those that wait now will.
     """
 
-    __slots__ = ("_groups", "_late", "_rows", "_sheds")
+    __slots__ = ("_groups", "_late", "_lingers", "_rows", "_sheds", "looks_at")
 
     ready: list[Group]  # type: ignore[assignment]
 
-    def __init__(self, models: int, *, sheds: bool) -> None:
+    def __init__(self, models: int, *, sheds: bool, lingers: float = 0.0) -> None:
         super().__init__()
+        self.looks_at = math.inf
+        self._lingers = lingers
         self.ready = []
         self._groups: dict[int, Group] = {}
         self._late: dict[int, Group] = {}
@@ -78,14 +81,14 @@ class UrgentQueue(TaskQueue):
         number = facts.groups[stage]
         group = groups.get(number)
         if group is None:
-            group = groups[number] = Group(number, task.models[0] if task.models else self._rows - 1, late=late)
+            group = groups[number] = Group(number, self.row_of(task), late=late)
         if not group.entries:
             self.ready.append(group)
         insort(group.entries, (latest_start(task), task.place, task))
 
     def take(self, now: float = -math.inf) -> Task | None:
         """The next task that can run, which leaves the queue."""
-        task = self.next(now)
+        task = self.next(now, lingers=True)
         if task is not None:
             self.drop(task)
         return task
@@ -94,9 +97,12 @@ class UrgentQueue(TaskQueue):
         """The next task that can run, which stays in the queue."""
         return self.next(-math.inf)
 
-    def next(self, now: float) -> Task | None:
-        """The task that has to start soonest; those that are late by now step back."""
+    def next(self, now: float, *, lingers: bool = False) -> Task | None:
+        """The task that has to start soonest; those that are late by now step back, and batches may wait for more."""
         ready = self.ready
+        self.looks_at = math.inf
+        if lingers and self._lingers:
+            ready = [group for group in ready if not self._waits_for_more(group, now)]
         while ready:
             group = ready[0]
             if len(ready) > 1:
@@ -106,7 +112,28 @@ class UrgentQueue(TaskQueue):
                 return task
             self._remove(group, 0)
             self._insert(self._late, task, late=True)
+            if ready is not self.ready:
+                return self.next(now, lingers=lingers)
         return None
+
+    def _waits_for_more(self, group: Group, now: float) -> bool:
+        """Whether a batch that is not full had better wait a little; `looks_at` is when that will be over.
+
+        It waits as long as it would waste if it started now: n take t(n) where they would take n / s of a full batch's
+        t(s). Whenever the next task comes then, no more time is lost than twice what could not be helped.
+        """
+        latest, _, first = group.entries[0]
+        facts, stage = first.facts, first.stage
+        size = facts.sizes[stage]
+        if group.late or len(group.entries) >= size or first.flow.request.due == math.inf:
+            return False
+        times, waiting = facts.times[stage], len(group.entries)
+        wasted = times[waiting - 1] - times[size - 1] * waiting / size
+        until = min(latest, first.queued + self._lingers * wasted)
+        if now >= until:
+            return False
+        self.looks_at = min(self.looks_at, until)
+        return True
 
     def is_late(self, task: Task, now: float, waiting: int = 1) -> bool:
         """Whether a task would not be in time with the planned batch behind it.
@@ -174,6 +201,18 @@ class UrgentQueue(TaskQueue):
         """The others of its group that can run, in order."""
         group = self._groups.get(task.facts.groups[task.stage])
         return iter(()) if group is None else (entry[2] for entry in group.entries)
+
+    def row_of(self, task: Task) -> int:
+        """The row of what waits in which a task counts: that of its first model."""
+        return task.models[0] if task.models else self._rows - 1
+
+    def waiting_for(self, row: int) -> int:
+        """How many that are in time wait in a row."""
+        return sum([len(group.entries) for group in self.ready if group.row == row and not group.late])
+
+    def group_of(self, row: int) -> Group | None:
+        """Of the groups of a row, the one with the task that has to start soonest; None if none is in time."""
+        return min([each for each in self.ready if each.row == row and not each.late], key=_urgency, default=None)
 
     def row(self) -> FloatArray:
         """What waits and is in time, by model: how many, the least latest start, and what they take."""

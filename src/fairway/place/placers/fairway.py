@@ -17,13 +17,14 @@ from fairway.errors import InputError
 from fairway.made import made
 from fairway.place.adjust import adjusted_worker, first_to_end
 from fairway.place.batch import Batch, Room
+from fairway.place.fleet import OUTSIDE
 from fairway.place.joining import joined_worker
 from fairway.place.memory import MemoryPolicy
 from fairway.place.placer import WorkerRules
 from fairway.place.plan import Draws, Plan, Request
 from fairway.place.planner import NO_TIMES, plan_request
 from fairway.place.spread import spread_worker
-from fairway.place.state import View
+from fairway.place.state import OLD_SECONDS, View
 
 _LATE = ("last", "refuse", "serve")
 
@@ -34,22 +35,27 @@ class Fairway:
 
     What a task adds to the work of others counts `weight` times. `late` says what happens to a task that cannot be in
     time: it runs `last`, its request is refused (`refuse`), or it is served in its turn (`serve`). The flags take parts
-    away: `no_joining` places tasks as if each ran alone (Compass's rule), `no_deadlines` serves them in the order of
-    their arrival, `no_batching` runs each alone, `no_mixing` batches stages of one workflow only, `no_homes` leaves
-    memory to chance. `waits` is how many times a planned batch a request may wait at each stage, by which batches are
-    planned. `centralised` has all requests received in one place that sees every row exactly.
+    away: `no_joining` places tasks as if each ran alone (Compass's rule), `no_moving` leaves tasks where they were
+    placed, `no_fetching` has workers that are about to be free ask for nothing, `no_asking` has them decide by rows
+    however old, `no_deadlines` serves tasks in the order of their arrival, `no_batching` runs each alone, `no_mixing`
+    batches stages of one workflow only, `no_homes` leaves memory to chance. `waits` is how many times a planned batch a
+    request may wait at each stage, by which batches are planned. A batch that is not full waits `lingers` times as long
+    as it would waste. `centralised` has all requests received in one place that sees every row exactly.
     """
 
     name: ClassVar[str] = "fairway"
     weight: float = 1.0
     waits: float = 0.5
     stay: float = 0.2
+    lingers: float = 1.0
     late: str = "refuse"
     eviction_penalty: float = 1.0
     home_penalty: float = 8.0
     patience: float = 8.0
     no_joining: bool = False
     no_moving: bool = False
+    no_fetching: bool = False
+    no_asking: bool = False
     no_deadlines: bool = False
     no_batching: bool = False
     no_mixing: bool = False
@@ -75,11 +81,18 @@ class Fairway:
             separates=not self.no_separating,
             plans_stages=True,
             waits=self.waits,
+            lingers=self.lingers,
             by_latest_start=not self.no_deadlines,
             late="serve" if self.no_deadlines else self.late,
             mixes=not self.no_mixing,
-            moves=not (self.no_moving or self.no_joining or self.no_deadlines),
+            moves=self._moves,
+            fetches=self._moves and not self.no_fetching,
+            asks=self._moves and not self.no_asking,
         )
+
+    @property
+    def _moves(self) -> bool:
+        return not (self.no_moving or self.no_joining or self.no_deadlines)
 
     def plan(self, request: Request, view: View, now: float, draws: Draws) -> Plan:
         """Where the first tasks go; the others have a default until their inputs are there."""
@@ -136,6 +149,8 @@ class Fairway:
                 request, stage, default, view, now, draws, theta=0.0, gathered=True,
                 eviction_penalty=self.eviction_penalty, home_penalty=self.home_penalty,
             )  # fmt: skip
+        if view.age > OLD_SECONDS and self._moves and not self.no_asking and _can_stay(request, stage, view):
+            return view.me
         return joined_worker(
             request,
             stage,
@@ -158,3 +173,11 @@ class Fairway:
             eviction_penalty=self.eviction_penalty,
             home_penalty=self.home_penalty,
         )
+
+
+def _can_stay(request: Request, stage: int, view: View) -> bool:
+    """Whether a task can run where its inputs are, with the models that are there."""
+    me, graph = view.me, request.graph
+    if me == OUTSIDE or not view.is_present(me) or graph.seconds[stage, me] == np.inf:
+        return False
+    return all(view.own_cached[model] for model in graph.needed[stage].tolist())

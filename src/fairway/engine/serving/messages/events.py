@@ -262,6 +262,47 @@ class PeerModels(NamedTuple):
         return f"worker {self.worker}"
 
 
+class RowAsked(NamedTuple):
+    """Another worker wants to know the row of this one as it is now; it numbers its questions."""
+
+    worker: int
+    number: int
+
+    @property
+    def cause(self) -> str:
+        """The worker."""
+        return f"worker {self.worker}"
+
+
+class RowTold(NamedTuple):
+    """The row of a worker as it was when it was asked: its load, the models in its memory, and what waits there."""
+
+    worker: int
+    number: int
+    queued: float
+    busy_until: float
+    models: tuple[int, ...]
+    line: tuple[float, ...]
+
+    @property
+    def cause(self) -> str:
+        """The worker."""
+        return f"worker {self.worker}"
+
+
+class TasksWanted(NamedTuple):
+    """Another worker is about to be free, and wants what waits here in a row of its line; so many wait `there`."""
+
+    worker: int
+    row: int
+    there: int
+
+    @property
+    def cause(self) -> str:
+        """The worker."""
+        return f"worker {self.worker}"
+
+
 class PeerLost(NamedTuple):
     """Another worker is gone, with all that it held; or the engine that plans, `OUTSIDE`."""
 
@@ -426,6 +467,9 @@ Event: TypeAlias = (
     | PeerCopies
     | PeerLoad
     | PeerModels
+    | RowAsked
+    | RowTold
+    | TasksWanted
     | PeerLost
     | PeerJoined
     | StageDone

@@ -21,10 +21,13 @@ from fairway.engine.serving.messages import (
     ProgressAsked,
     ProgressTold,
     Replanned,
+    RowAsked,
+    RowTold,
     SendAgain,
     StageDone,
     StageMoved,
     StageStuck,
+    TasksWanted,
     Warm,
 )
 from fairway.live.serving.seams.transport import WireError
@@ -33,7 +36,7 @@ from fairway.place.plan import Request
 
 _KINDS = (
     InputsArrived, StageDone, StageMoved, StageStuck, OutputGone, Replanned, SendAgain, Forget, BatchArrived, BatchDone,
-    Warm, PeerCopies, ProgressAsked, ProgressTold,
+    Warm, PeerCopies, ProgressAsked, ProgressTold, RowAsked, RowTold, TasksWanted,
 )  # fmt: skip
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 _WITH_FLOW = {InputsArrived, Replanned, SendAgain}
