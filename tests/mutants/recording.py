@@ -79,7 +79,7 @@ def load(path: Path) -> Record:
 
 def record(files: Sequence[Path], compiled: bool, seconds: float, say: Callable[[str], None]) -> None:
     """Record test files, each for so many seconds at most."""
-    with tempfile.TemporaryDirectory(prefix="fairway-record-") as directory:
+    with tempfile.TemporaryDirectory(prefix="fairway-record-", ignore_cleanup_errors=True) as directory:
         scratch = Path(directory)
         probes = Probes.below(scratch / "src")
         options = ["-o", f"timeout={_LIMIT_SECONDS[compiled]}", "-k", _LEFT_OUT]

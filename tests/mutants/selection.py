@@ -50,7 +50,7 @@ class Selection:
 
         def distance(test: str) -> tuple[bool, bool, int, float]:
             path = test.partition("::")[0]
-            return path != own, not path.startswith(folder), rank[test], seconds[test]
+            return path != own, not path.startswith((folder, "tests/test_")), rank[test], seconds[test]
 
         first: list[str] = []
         later: list[str] = []

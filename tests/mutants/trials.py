@@ -58,7 +58,7 @@ def try_all(trials: Sequence[Trial], selection: Selection, say: Say) -> None:
         if not trial.batches:
             say(trial)
     waiting = [trial for trial in trials if trial.batches]
-    with tempfile.TemporaryDirectory(prefix="fairway-mutants-") as directory:
+    with tempfile.TemporaryDirectory(prefix="fairway-mutants-", ignore_cleanup_errors=True) as directory:
         scratch = Path(directory)
         place = Path(shutil.copytree(SOURCE, scratch / "src"))
         for compiled in (True, False):
