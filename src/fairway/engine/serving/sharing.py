@@ -72,6 +72,8 @@ class Sharing(Forwarding):
         self._moves = self._mover is not None and self._urgent is not None
         self._fetches = self._moves and rules.fetches
         self._asks = self._moves and rules.asks and self._table.age > OLD_SECONDS
+        if self._asks and self._urgent is not None:
+            self._urgent.lingers = 0.0  # tasks stay where they come, so that none is sent to a batch that waits
         self._looks_at = math.inf
         self._wants_at = math.inf
         self._wants = False

@@ -46,14 +46,14 @@ class UrgentQueue(TaskQueue):
     long as it would waste, but starts in time; `looks_at` is when the first of those that wait now will.
     """
 
-    __slots__ = ("_groups", "_late", "_lingers", "_rows", "_sheds", "looks_at")
+    __slots__ = ("_groups", "_late", "_rows", "_sheds", "lingers", "looks_at")
 
     ready: list[Group]  # type: ignore[assignment]
 
     def __init__(self, models: int, *, sheds: bool, lingers: float = 0.0) -> None:
         super().__init__()
         self.looks_at = math.inf
-        self._lingers = lingers
+        self.lingers = lingers
         self.ready = []
         self._groups: dict[int, Group] = {}
         self._late: dict[int, Group] = {}
@@ -101,7 +101,7 @@ class UrgentQueue(TaskQueue):
         """The task that has to start soonest; those that are late by now step back, and batches may wait for more."""
         ready = self.ready
         self.looks_at = math.inf
-        if lingers and self._lingers:
+        if lingers and self.lingers:
             ready = [group for group in ready if not self._waits_for_more(group, now)]
         while ready:
             group = ready[0]
@@ -129,7 +129,7 @@ class UrgentQueue(TaskQueue):
             return False
         times, waiting = facts.times[stage], len(group.entries)
         wasted = times[waiting - 1] - times[size - 1] * waiting / size
-        until = min(latest, first.queued + self._lingers * wasted)
+        until = min(latest, first.queued + self.lingers * wasted)
         if now >= until:
             return False
         self.looks_at = min(self.looks_at, until)
