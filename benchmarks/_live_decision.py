@@ -20,8 +20,9 @@ from sqlalchemy import Connection, func, select
 from benchmarks._instances import TYPES, distinct_jobs
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import JobArrived, JobFinished, RoundBegan
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs import Job
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.answers import CommandAnswer

@@ -20,8 +20,9 @@ from benchmarks._report import Options, Result
 from benchmarks._report import run as report
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import JobArrived, RoundBegan
+from fairway.engine.training.options import EngineOptions
 from fairway.experiments.planning import Change, LiveQueue, Outlook, Present, plan
 from fairway.live.training.controller import Controller
 from fairway.profiles import catalog

@@ -29,8 +29,9 @@ from benchmarks.place import NOW, Instance
 from fairway import Allocation, Policy, Problem, Request, placer_of
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import Command, Event, Grant, JobArrived, JobFinished, Revoke, RoundBegan
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs import Job
 from fairway.live.backend.codec import COMMANDS, REPORTS
 from fairway.live.backend.commands import EndRun, ExtendLeases, ForgetRun, JobProgram, RunCommand, StartRun

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import (
     BeginRound,
     Command,
@@ -28,6 +28,7 @@ from fairway.engine.training.messages import (
     RoundBegan,
     WorkersLeft,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs.description import JobDescription, job_of
 from fairway.live.backend.accelerators import Accelerator
 from fairway.live.backend.logs import LogBlock

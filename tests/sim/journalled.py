@@ -8,8 +8,9 @@ from dataclasses import asdict, replace
 from fairway.allocate.decision_document import decision_document
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import Command, Event, JobArrived, RoundBegan
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.pair_rates import Partners
 from fairway.jobs import Entity, Job
 from fairway.store import Store

@@ -18,8 +18,9 @@ from fairway.allocate.problem import Problem
 from fairway.allocate.problem_file import parse_problem
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import BeginRound, Command, Event, JobArrived, JobFinished, RoundBegan
+from fairway.engine.training.options import EngineOptions
 from fairway.errors import InputError
 from fairway.jobs import Entity, Job, Pair
 from fairway.store import Store, open_store

@@ -20,7 +20,7 @@ from fairway.allocate.policy import Policy
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.compat.gavel.run import simulate_gavel
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import (
     BeginRound,
     Event,
@@ -36,6 +36,7 @@ from fairway.engine.training.messages import (
     Revoke,
     RoundBegan,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.pair_rates import Partners
 from fairway.jobs import Job
 from fairway.options import text_of

@@ -17,8 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 from fairway.allocate.policy import Policy
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import Command, Event
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.pair_rates import Partners
 from fairway.errors import InputError
 from fairway.jobs import Entity

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import (
     BeginRound,
     Command,
@@ -27,6 +27,7 @@ from fairway.engine.training.messages import (
     WorkersJoined,
     WorkersLeft,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.pair_rates import Partners
 from fairway.jobs import Job
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import Command, Event, Revoke
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs import Job
 from fairway.sim.submissions import Submission, TrainingOptions
 from fairway.sim.training import TrainingRun

@@ -6,8 +6,9 @@ import pytest
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import JobArrived, RoundBegan
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.what_if import accept, holds, resize, reweigh, snapshot, team_of
 from fairway.jobs import Job
 

@@ -11,8 +11,9 @@ from fairway.allocate.policy import Policy, UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import Grant, JobArrived, JobResumed, Refuse, RoundBegan, WorkersLeft
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.smallest_change import Trials
 from fairway.engine.training.what_if import refusal
 from fairway.jobs import Job

@@ -11,7 +11,7 @@ from fairway.allocate.policies import POLICIES
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.engine.protocol import TransitionError, like
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import (
     BeginRound,
     Extend,
@@ -30,6 +30,7 @@ from fairway.engine.training.messages import (
     WorkersJoined,
     WorkersLeft,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.errors import InputError
 from fairway.jobs import Entity, Job
 from tests.engine.training.driver import CheckedDriver

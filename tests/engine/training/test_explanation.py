@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairway.allocate.policies import POLICIES
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.explanation import explain, reasons, snapshot
 from fairway.engine.training.messages import (
     ArrivalsResumed,
@@ -28,6 +28,7 @@ from fairway.engine.training.messages import (
     WorkersJoined,
     WorkersLeft,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.what_if import holds
 from fairway.errors import InputError
 from fairway.jobs import Job

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster, Machine, nodes_as_machines
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.explanation import explain, reasons
 from fairway.engine.training.messages import (
     Command,
@@ -24,6 +24,7 @@ from fairway.engine.training.messages import (
     WorkersJoined,
     WorkersLeft,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs import Job
 
 GB = 10**9

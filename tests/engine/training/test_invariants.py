@@ -10,8 +10,9 @@ import pytest
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.engine.protocol import InvariantError
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import JobArrived, RoundBegan, WorkersLeft
+from fairway.engine.training.options import EngineOptions
 from tests.engine.training.test_engine import EveryoneShares, job
 
 

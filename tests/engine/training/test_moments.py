@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.engine.protocol import Engine, TransitionError, like
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import (
     BeginRound,
     Command,
@@ -32,6 +32,7 @@ from fairway.engine.training.messages import (
     WorkersLeft,
     WorkersReturned,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs import Job
 from tests.engine.training.driver import CheckedDriver
 from tests.engine.training.test_engine import CLUSTER, EveryoneShares, job, workloads

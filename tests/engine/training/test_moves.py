@@ -13,7 +13,7 @@ from fairway.allocate.policies import POLICIES
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.engine.protocol import like
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import (
     CheckpointKept,
     Grant,
@@ -23,6 +23,7 @@ from fairway.engine.training.messages import (
     Revoke,
     RoundBegan,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs import Job
 from tests.engine.training.moves import underloaded, watch
 

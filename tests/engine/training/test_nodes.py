@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import UNCOUNTED, Cluster, Machine
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.explanation import reasons
 from fairway.engine.training.messages import Command, Event, Grant, JobArrived, JobFinished, Refuse, Revoke, RoundBegan
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.worker_pool import WorkerPool
 from fairway.jobs import Job
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairway.allocate.packing.packer import RULES, Rule
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster, nodes_as_machines
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.explanation import explain
 from fairway.engine.training.messages import (
     Command,
@@ -25,6 +25,7 @@ from fairway.engine.training.messages import (
     WorkersLeft,
     WorkersReturned,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs import Job
 
 POLICIES = (

@@ -11,8 +11,9 @@ from fairway.allocate.policies.max_min_fairness import MaxMinFairness
 from fairway.allocate.policy import Policy
 from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import JobArrived, RoundBegan
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs import Job
 
 

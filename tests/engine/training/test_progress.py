@@ -7,8 +7,9 @@ import pytest
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import JobArrived, JobFinished, RoundBegan
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.progress import advance
 from fairway.jobs import Job
 

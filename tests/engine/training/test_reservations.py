@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.explanation import explain, reasons
 from fairway.engine.training.messages import (
     JobArrived,
@@ -18,6 +18,7 @@ from fairway.engine.training.messages import (
     Revoke,
     RoundBegan,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.errors import InputError
 from fairway.jobs import Entity, Job
 from tests.engine.training.test_fitting import Watched

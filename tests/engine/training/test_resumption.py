@@ -10,7 +10,7 @@ import pytest
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
 from fairway.engine.protocol import TransitionError, like
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import (
     BeginRound,
     Command,
@@ -28,6 +28,7 @@ from fairway.engine.training.messages import (
     WorkersLeft,
     WorkersReturned,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs import Job
 
 _CLUSTER = Cluster({"v100": 3, "k80": 4}, workers_per_node={"v100": 2})

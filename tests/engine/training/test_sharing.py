@@ -10,8 +10,9 @@ import pytest
 from fairway.allocate.policies import POLICIES
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import JobArrived, RateMeasured, RoundBegan
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.sharing import MOST_OWED, account_work
 from fairway.jobs import Job
 

@@ -11,7 +11,7 @@ from fairway.allocate.policy import Policy, UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
 from fairway.engine.protocol import like
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import (
     BeginRound,
     Extend,
@@ -21,6 +21,7 @@ from fairway.engine.training.messages import (
     RoundBegan,
     Undecided,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs import Job
 
 

@@ -8,8 +8,9 @@ from fairway.allocate.policies import POLICIES
 from fairway.allocate.policies.fifo import Fifo
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import Grant, JobArrived, JobFinished, Revoke, RoundBegan
+from fairway.engine.training.options import EngineOptions
 from fairway.jobs import Job
 
 

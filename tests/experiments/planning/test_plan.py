@@ -9,8 +9,9 @@ import pytest
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import JobArrived, JobResumed, Reserved, RoundBegan, WorkersJoined, WorkersLeft
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.what_if import snapshot
 from fairway.errors import InputError
 from fairway.experiments.planning import Change, LiveQueue, Present, TraceWorld, plan

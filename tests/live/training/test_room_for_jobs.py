@@ -6,8 +6,9 @@ import pytest
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster, Machine
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import JobArrived, RateMeasured
+from fairway.engine.training.options import EngineOptions
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.jobs.description import JobDescription, parse_job

@@ -12,15 +12,13 @@ together, `rounds` chooses the jobs of the next round.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from fairway.allocate.allocation import Allocation
 from fairway.allocate.arrays import FloatArray
-from fairway.allocate.packing.packer import Rule
 from fairway.allocate.policy import Policy, UndecidedError
 from fairway.allocate.problem import Problem
 from fairway.cluster import Cluster
@@ -56,36 +54,13 @@ from fairway.engine.training.messages import (
     WorkersLeft,
     WorkersReturned,
 )
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.pair_rates import PairRates, Partners
 from fairway.engine.training.progress import advance
 from fairway.engine.training.reservations import Reservations
 from fairway.engine.training.rounds import Chosen, Rounds
 from fairway.engine.training.worker_pool import WorkerPool
 from fairway.errors import InputError
-from fairway.jobs import Entity
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """How the engine turns shares into rounds.
-
-    `restart_seconds` is what it costs to stop a job and start it again elsewhere; decisions take it into account.
-    `entities` are the teams that policies know. `seed` is for policies that draw. `last_lease` is the highest number
-    that a lease ever had, for an engine that goes on where another stopped. `packing` is the rule for parts of workers.
-    """
-
-    round_seconds: float = 360.0
-    restart_seconds: float = 0.0
-    entities: Mapping[str, Entity] = field(default_factory=dict)
-    seed: int = 0
-    last_lease: int = 0
-    packing: Rule = "fgd"
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.round_seconds) and self.round_seconds > 0):
-            raise InputError(f"round_seconds: {self.round_seconds} given, expected seconds above 0")
-        if not (math.isfinite(self.restart_seconds) and self.restart_seconds >= 0):
-            raise InputError(f"restart_seconds: {self.restart_seconds} given, expected seconds of at least 0")
 
 
 class TrainingEngine:

@@ -15,8 +15,9 @@ import numpy as np
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import Event, JobResumed, LeaseResumed, Refuse, WorkersJoined, WorkersLeft
+from fairway.engine.training.options import EngineOptions
 from fairway.errors import InputError
 from fairway.experiments.planning.change import AS_IT_IS, Change
 from fairway.experiments.planning.outlook import Outlook, outlook_of

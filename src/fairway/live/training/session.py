@@ -17,8 +17,9 @@ from sqlalchemy import Connection
 
 from fairway.allocate.policy import Policy
 from fairway.allocate.registry import policy_of
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
 from fairway.engine.training.messages import Event, JobArrived, ReservationCancelled, Reserved
+from fairway.engine.training.options import EngineOptions
 from fairway.errors import InputError
 from fairway.fault_points import reached
 from fairway.jobs.description import JobDescription

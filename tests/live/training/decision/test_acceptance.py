@@ -10,7 +10,7 @@ import pytest
 
 from fairway.allocate.registry import policy_of
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions
+from fairway.engine.training.options import EngineOptions
 from fairway.errors import InputError
 from fairway.jobs import Job
 from fairway.live.training.decision import acceptance as module

@@ -49,8 +49,7 @@ from fairway.wall_clock import MachineClock
 _LOOK_SECONDS = 0.25
 """How often a run is looked at closely; that it ended is seen at once."""
 
-_MOST_RETIRED = 4096
-"""Of so many jobs that were retired lately the agent knows the last lease."""
+_MOST_RETIRED = 4096  # jobs that were retired lately, whose last leases are known
 
 _LOG = logging.getLogger(__name__)
 

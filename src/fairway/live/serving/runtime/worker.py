@@ -182,13 +182,7 @@ class ServingWorker:
             output_came=self._clients.output_came,
         )
         self._batch_messages = BatchMessages(
-            workflows,
-            transport,
-            coder,
-            self._values,
-            self._spans,
-            number_of=self._lives.number_of,
-            happened=self._tell,
+            workflows, transport, coder, self._values, self._spans, number_of=self._lives.number_of, happened=self._tell
         )
         self._done_by: Mapping[type[Command], Callable[[Any], None]] = {
             Run: self._stages.run,

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from fairway.allocate.policy import Policy
 from fairway.cluster import Cluster
-from fairway.engine.training.engine import EngineOptions, TrainingEngine
+from fairway.engine.training.engine import TrainingEngine
+from fairway.engine.training.options import EngineOptions
 from fairway.engine.training.pair_rates import Partners
 from fairway.engine.training.what_if import refusal
 from fairway.errors import InputError
