@@ -201,9 +201,12 @@ async function open(file: File): Promise<void> {
 
 function show(saved: Awaited<ReturnType<typeof readRun>>, name: string): void {
   stop();
-  change({ saved, name, chosen: 0, run: saved.runs[0], server: null, served: null, status: null, workers: null, trouble: null, notice: null, loading: false });
   // Of several runs, what differs between them comes first.
-  if (saved.runs.length > 1 && saved.runs[0].kind !== "curves" && /^#?\/?$/.test(location.hash)) location.replace("#/compare");
+  if (saved.runs.length > 1 && saved.runs[0].kind !== "curves" && /^#?\/?$/.test(location.hash)) {
+    history.replaceState(null, "", "#/compare");
+    dispatchEvent(new Event("hashchange"));
+  }
+  change({ saved, name, chosen: 0, run: saved.runs[0], server: null, served: null, status: null, workers: null, trouble: null, notice: null, loading: false });
 }
 
 async function save(): Promise<void> {

@@ -1,6 +1,6 @@
 // What the page knows, and who wants to hear of it: one object, and a redraw at most once a frame after it has changed.
 
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import type { Served, Session, Status, Worker } from "./api";
 import type { Run, SavedRun } from "./run";
 
@@ -37,17 +37,21 @@ export function change(part: Partial<State>): void {
   state.changes += 1;
   if (asked) return;
   asked = true;
-  // A page in the background draws nothing, but should not fall behind for ever.
-  const soon = document.hidden ? (then: () => void) => setTimeout(then, 1000) : requestAnimationFrame;
-  soon(() => {
+  // A page in the background draws nothing, nor does one that the browser takes to be covered, but neither should fall
+  // behind for ever.
+  const draw = () => {
+    if (!asked) return;
     asked = false;
     listeners.forEach((listener) => listener());
-  });
+  };
+  if (!document.hidden) requestAnimationFrame(draw);
+  setTimeout(draw, document.hidden ? 1000 : 250);
 }
 
 export function useState_(): State {
   const [, redraw] = useState(0);
-  useEffect(() => {
+  // Not after the first paint: what changes before it would be missed.
+  useLayoutEffect(() => {
     const listener = () => redraw((count) => count + 1);
     listeners.add(listener);
     return () => void listeners.delete(listener);
@@ -57,7 +61,7 @@ export function useState_(): State {
 
 export function useHash(): string[] {
   const [hash, set] = useState(location.hash);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const listener = () => set(location.hash);
     addEventListener("hashchange", listener);
     return () => removeEventListener("hashchange", listener);

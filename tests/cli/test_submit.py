@@ -21,7 +21,7 @@ def test_the_options_of_a_job_mean_what_its_fields_mean(monkeypatch: pytest.Monk
         meaning = JobDescription.model_fields[field].description
         assert meaning is not None
         assert re.search(rf"--{field.replace('_', '-')} .*{re.escape(meaning.replace('`', ''))}", text), field
-    assert re.search(r"--accelerators,--gpus .* As in V100, V100:2, V100:0\.5, \[A100, V100\]:2", text)
+    assert re.search(r"--accelerators,--gpus .* As in V100, V100:2, V100:0\.5, V100:8GB, \[A100, V100\]:2", text)
     assert re.search(r"--env .* Variables for its environment\. Repeatable\.", text)
 
 

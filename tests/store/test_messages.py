@@ -48,6 +48,13 @@ BY_TYPE: dict[object, st.SearchStrategy[Any]] = {
     tuple[float, ...]: st.lists(NUMBERS).map(tuple),
     Mapping[str, float]: st.dictionaries(st.text(), NUMBERS),
     Mapping[str, int]: st.dictionaries(st.text(), st.integers(0, 10**9)),
+    tuple[tuple[str | None, str | None, tuple[tuple[int, float], ...]], ...]: st.lists(
+        st.tuples(
+            st.none() | st.text(),
+            st.none() | st.text(),
+            st.lists(st.tuples(st.integers(0, 10**9), NUMBERS)).map(tuple),
+        )
+    ).map(tuple),
     tuple[tuple[str, int, tuple[float, ...], float, float], ...]: st.lists(
         st.tuples(st.text(), st.integers(0, 10**9), st.lists(NUMBERS).map(tuple), NUMBERS, NUMBERS)
     ).map(tuple),

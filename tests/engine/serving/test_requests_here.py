@@ -41,7 +41,7 @@ def task(key: int, stage: int = A, ended: float | None = None) -> Task:
 def here_of(*tasks: Task, kept: float = math.inf) -> TasksHere:
     here = TasksHere(kept)
     for each in tasks:
-        here.add(each, here.tasks.get(each.flow.request.key))
+        here.add(each.flow.request.key, each, here.tasks.get(each.flow.request.key))
     return here
 
 
@@ -147,7 +147,7 @@ def test_outputs_are_kept_for_so_many_requests_and_let_go_in_the_order_in_which_
     here = here_of(waits, *(task(key, ended=1.0) for key in range(1, 4)), kept=2)
     assert list(here.tasks) == [0, 1, 2, 3], "twice as many may be there"
     assert not here.has_let_go
-    here.add(task(4, ended=1.0), None)
+    here.add(4, task(4, ended=1.0), None)
     assert list(here.tasks) == [0, 4], "of five, three go, and none that waits"
     assert here.has_let_go
 
@@ -163,9 +163,9 @@ def test_where_many_wait_it_is_not_looked_each_time() -> None:
     for each in [one for key in here.tasks for one in here.of(key)]:
         each.ended = 1.0
     for key in range(5, 10):
-        here.add(task(key, ended=1.0), None)
+        here.add(key, task(key, ended=1.0), None)
     assert len(here.tasks) == 10, "twice the five that were there"
-    here.add(task(10, ended=1.0), None)
+    here.add(10, task(10, ended=1.0), None)
     assert list(here.tasks) == [9, 10]
 
 

@@ -23,13 +23,15 @@ def test_steps_and_the_time_of_an_equal_share_are_counted() -> None:
     isolated = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     done = np.array([1.0, 2.0, 0.0, 0.0, 7.0])
     advance(20.0, left, done, since, rate, scale, pooled, isolated, 6)
-    # The first does 20 steps, the second 10, although it said that it has 3 left; the third does not run, and for the
-    # others no time passes.
+    # The first does 20 steps, the second the 3 that it said it has left; the third does not run, and for the others no
+    # time passes.
     assert left.tolist() == [80.0, 0.0, 50.0, 8.0, 9.0]
-    assert done.tolist() == [21.0, 12.0, 0.0, 0.0, 7.0]
+    assert done.tolist() == [21.0, 5.0, 0.0, 0.0, 7.0]
     assert since.tolist() == [20.0, 20.0, 20.0, 20.0, 25.0]
-    # 20 steps at 4 / max(5 jobs, 6 workers), and 10 at 2 / max(5 gangs of 2, 6 workers).
-    assert isolated.tolist() == [1.0 + 20 * 6 / 4, 2.0 + 10 * 10 / 2, 3.0, 4.0, 5.0]
+    # 20 steps at 4 / max(5 jobs, 6 workers), and 3 at 2 / max(5 gangs of 2, 6 workers).
+    assert isolated.tolist() == [1.0 + 20 * 6 / 4, 2.0 + 3 * 10 / 2, 3.0, 4.0, 5.0]
+    advance(21.0, left, done, since, rate, scale, pooled, isolated, 6)
+    assert (left[1], done[1], isolated[1]) == (0.0, 6.0, 2.0 + 4 * 10 / 2), "it runs on: it said too few"
 
 
 @pytest.mark.parametrize("policy", ["min-jct", "max-min-fairness"])

@@ -34,7 +34,8 @@ def test_nothing_of_a_job_starts_after_it_has_failed_or_finished(machine: Standi
         files = machine.run(1, 0, job=job)
         machine.table.carry_out(EndRun(1, job))
         assert machine.start(2, 1, job=job) is RunState.WAITING
-        assert machine.start(2, 2, job="other") is RunState.STARTING
+        other = f"other-{code}"
+        assert machine.start(2, 2, job=other) is RunState.STARTING
         machine.end(files, code)
         machine.pass_time(0.25)
         first, second = machine.status(1, job).outcome, machine.status(2, job).outcome
@@ -43,11 +44,11 @@ def test_nothing_of_a_job_starts_after_it_has_failed_or_finished(machine: Standi
         assert (first.kind, second.kind) == (kind, OutcomeKind.STOPPED)
         assert "before it had started" in second.reason
         machine.table.carry_out(RetireJob(job))
-        machine.end(machine.files(2, "other"))
-        machine.keep(machine.files(2, "other"))
+        machine.end(machine.files(2, other))
+        machine.keep(machine.files(2, other))
         machine.keepers.alive.clear()
         machine.pass_time(0.25)
-        machine.table.carry_out(RetireJob("other"))
+        machine.table.carry_out(RetireJob(other))
 
 
 def test_one_that_stopped_makes_way_for_the_next_run_of_its_job(machine: StandingMachine) -> None:

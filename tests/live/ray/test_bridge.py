@@ -20,8 +20,9 @@ from fairway.live.backend.commands import JobProgram
 from fairway.live.local.agent.client import AgentGoneError
 from fairway.live.local.agent.frames import connected_socket
 from fairway.live.ray import bridge as module
-from fairway.live.ray.bridge import Bridge, BridgeOptions, _reason
+from fairway.live.ray.bridge import Bridge, BridgeOptions
 from fairway.live.ray.bridge_client import BridgeGoneError, BridgeProcess, NodeAccess, NodesThere
+from fairway.live.ray_cluster.client import reason_of
 
 HERE = version("fairway")
 
@@ -397,10 +398,10 @@ def test_when_it_is_to_end_it_ends_all_actors(ray: Ray, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_reasons_are_the_last_line_of_what_went_wrong(error: Exception, said: str) -> None:
-    assert _reason(error) == said
+    assert reason_of(error) == said
 
 
 def test_of_an_error_that_ray_brings_from_elsewhere_the_cause_is_told() -> None:
     outer = RuntimeError("a long\ntrace")
     outer.cause = ValueError("the point")  # type: ignore[attr-defined]
-    assert _reason(outer) == "the point"
+    assert reason_of(outer) == "the point"

@@ -36,7 +36,7 @@ def test_a_job_that_is_gone_or_failed_or_unknown_is_found() -> None:
     found = "\n".join(lost_jobs({"job-1": "a", "job-2": "b", "job-3": "c"}, jobs))
     assert "b (job-2) is failed" in found
     assert "c (job-3) was acknowledged and is gone" in found
-    assert "d (job-4) is there though nobody knows of it" in found
+    assert "d (job-4) is there though no client knows of it" in found
     assert "a (job-1)" not in found
 
 
