@@ -12,6 +12,7 @@ import io
 import re
 import resource
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ _OF_PODMAN = re.compile(
 
 _PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 _REMOVAL_SECONDS = 60.0
+_AGAIN_SECONDS = (0.5, 2.0, 0.0)
 _QUEUES = Path("/dev/mqueue")
 """Without it, podman cannot let a container of a user other than root have the shared memory of the machine."""
 
@@ -120,8 +122,12 @@ def remove_containers(order: RunOrder) -> None:
         return
     container = Container(**order.container)
     with suppress(OSError, subprocess.SubprocessError):
-        subprocess.run(
-            container.removing(len(order.ranks)), env=container.surroundings, cwd="/", check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=_REMOVAL_SECONDS,
-            **rights_of(None if order.user is None else JobUser(**order.user)),
-        )  # fmt: skip
+        for again_after in _AGAIN_SECONDS:  # podman may not have seen yet that the processes were killed
+            done = subprocess.run(
+                container.removing(len(order.ranks)), env=container.surroundings, cwd="/", check=False,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=_REMOVAL_SECONDS,
+                **rights_of(None if order.user is None else JobUser(**order.user)),
+            )  # fmt: skip
+            if done.returncode == 0:
+                return
+            time.sleep(again_after)
