@@ -140,7 +140,7 @@ def test_keeper_and_agent_killed_at_once_end_the_job_in_its_container(tmp_path: 
             keeper = keeper_of(machine.files())
             assert keeper is not None
             assert machine.agent is not None
-            await asyncio.sleep(0.5)  # podman passes signals on from a moment after the command has begun
+            await asyncio.sleep(3.0)  # podman passes signals on from a moment after the command has begun
             os.kill(machine.agent.pid, signal.SIGKILL)
             os.kill(keeper.pid, signal.SIGKILL)
             await until(lambda: not arguments_with("77773"))
